@@ -1,0 +1,127 @@
+"""The ufuncs: our own five, and `parallel`, which makes one out of any other."""
+
+import numpy as np
+
+from . import _core
+
+_PACKAGE = __package__
+
+# Our own ufuncs, by name: the one list that tests and benchmarks enumerate.
+OWN = ("add", "subtract", "multiply", "divide", "matmul")
+
+_DOC_OF_OWN = """\
+{summary}
+
+Same operands, dtypes, broadcasting, errors and methods as `numpy.{name}`, and the same results;
+large calls run on all cores.
+
+See Also
+--------
+numpy.{name} : Describes the parameters.
+numc_ufuncs.config : How many threads a call may use.
+
+Examples
+--------
+>>> import numpy as np
+>>> import numc_ufuncs as nc
+>>> nc.{name}({example})
+{result}
+"""
+
+_SUMMARY = {
+    "add": ("Add two arrays, element by element.", "np.float32([1, 2]), 3", "array([4., 5.], dtype=float32)"),
+    "subtract": ("Subtract the second array from the first, element by element.", "np.array([5, 7]), 3", "array([2, 4])"),
+    "multiply": ("Multiply two arrays, element by element.", "np.array([5, 7]), 3", "array([15, 21])"),
+    "divide": ("Divide the first array by the second, element by element.", "np.array([5, 7]), 2", "array([2.5, 3.5])"),
+    "matmul": ("Multiply two matrices, or stacks of them.", "np.eye(2), np.array([1.0, 2.0])", "array([1., 2.])"),
+}
+
+_clones = {}
+
+
+def _has_name_here(ufunc):
+    """Whether numc_ufuncs.<name> is the parallel form of this ufunc."""
+    return getattr(np, ufunc.__name__, None) is ufunc
+
+
+def _clone(ufunc, op, doc):
+    clone = _core.parallel_clone(ufunc, op, doc)
+    if _has_name_here(ufunc):
+        try:
+            clone.__module__ = _PACKAGE
+        except AttributeError:
+            pass  # NumPy 2.0 and 2.1 have no such attribute: pickle finds the name by search
+    # Two threads may get here at once; both must see one object.
+    return _clones.setdefault(ufunc, clone)
+
+
+def _doc_without_signature(ufunc):
+    doc = ufunc.__doc__ or ""
+    if doc.startswith(f"{ufunc.__name__}("):
+        doc = doc.partition("\n\n")[2]
+    return doc
+
+
+def parallel(ufunc):
+    """Return a ufunc that computes what `ufunc` computes, on all cores.
+
+    Parameters
+    ----------
+    ufunc : numpy.ufunc
+        Any ufunc with inner loops in its type table: NumPy's, those of `scipy.special`, or those
+        that another package compiled.
+
+    Returns
+    -------
+    numpy.ufunc
+        A ufunc with the same dtypes, promotion, methods and errors, and with bit-identical results.
+        The same object for each call with the same `ufunc`, which it keeps alive. An own ufunc of
+        this package, and a generalized ufunc, are returned unchanged.
+
+    Raises
+    ------
+    TypeError
+        If `ufunc` is not a `numpy.ufunc`, or has no inner loop that could be run in parallel.
+
+    Notes
+    -----
+    Only element-wise calls are split over threads: reductions, loops over Python objects, and calls
+    whose operands overlap run as NumPy runs them. The inner loops must be safe to run in several
+    threads at once, which NumPy itself relies on when it releases the GIL around them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import numc_ufuncs as nc
+    >>> exp = nc.parallel(np.exp)
+    >>> bool(np.all(exp(np.arange(5.0)) == np.exp(np.arange(5.0))))
+    True
+    """
+    if type(ufunc) is not np.ufunc:
+        raise TypeError(f"parallel() takes a numpy.ufunc, not {ufunc!r} of type {type(ufunc).__name__}")
+    if ufunc in _clones:
+        return _clones[ufunc]
+    if any(ufunc is clone for clone in list(_clones.values())):
+        return ufunc
+    if ufunc.signature is not None:
+        return ufunc
+    if ufunc.ntypes == 0:
+        raise TypeError(
+            f"parallel() cannot run {ufunc!r}: it has no inner loops in its type table (ufunc.types)"
+        )
+    name = ufunc.__name__
+    doc = (
+        f"Parallel form of `{name}`: the same results, computed on all cores.\n\n"
+        f"{_doc_without_signature(ufunc)}"
+    )
+    return _clone(ufunc, None, doc)
+
+
+def _own(name):
+    ufunc = getattr(np, name)
+    summary, example, result = _SUMMARY[name]
+    doc = _DOC_OF_OWN.format(summary=summary, name=name, example=example, result=result)
+    return _clone(ufunc, name, doc)
+
+
+add, subtract, multiply, divide, matmul = map(_own, OWN)

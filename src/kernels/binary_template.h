@@ -1,0 +1,186 @@
+/* Kernels of all binary ops for one dtype; included once per dtype. Parameters:
+ *   DTYPE    suffix of the names, CLASS its class in binary_ops.def (INTEGER or FLOAT), KIND 'i' or 'f'
+ *   ELEMENT  the C type, unsigned for integers: signed overflow is undefined in C, unsigned wraps
+ *   WIDE     the type that computes one element: ELEMENT, or unsigned where C would promote to int */
+#define element JOIN(element, DTYPE)
+#define vector JOIN(vector, DTYPE)
+#define load JOIN(load, DTYPE)
+#define store JOIN(store, DTYPE)
+#define splat JOIN(splat, DTYPE)
+#define contiguous JOIN(contiguous, DTYPE)
+#define strided JOIN(strided, DTYPE)
+#define run JOIN(run, DTYPE)
+
+typedef ELEMENT element;
+typedef ELEMENT vector __attribute__((vector_size(VECTOR_BYTES)));
+
+INLINE vector load(const char *from)
+{
+    vector v;
+    memcpy(&v, from, sizeof v);
+    return v;
+}
+
+INLINE void store(char *to, vector v, bool stream)
+{
+    if (stream) {
+        stream_vector(to, &v);
+    } else {
+        memcpy(to, &v, sizeof v);
+    }
+}
+
+INLINE vector splat(element x)
+{
+    vector v;
+    for (size_t lane = 0; lane < sizeof(vector) / sizeof(element); lane++) {
+        v[lane] = x;
+    }
+    return v;
+}
+
+/* An operand that does not vary is one element, used for all. */
+INLINE void contiguous(const char *a, const char *b, char *out, ptrdiff_t n, bool a_varies,
+                       bool b_varies, bool stream, element (*value)(element, element),
+                       vector (*vector_value)(vector, vector))
+{
+    const ptrdiff_t size = sizeof(element);
+    const ptrdiff_t end = n * size;
+    const element a_one = *(const element *)a, b_one = *(const element *)b;
+    const vector a_all = splat(a_one), b_all = splat(b_one);
+    ptrdiff_t at = 0;
+#define ONE_ELEMENT                                                                                \
+    *(element *)(out + at) = value(a_varies ? *(const element *)(a + at) : a_one,                  \
+                                   b_varies ? *(const element *)(b + at) : b_one)
+#define ONE_VECTOR                                                                                 \
+    store(out + at,                                                                                \
+          vector_value(a_varies ? load(a + at) : a_all, b_varies ? load(b + at) : b_all), stream)
+    if (stream || end >= ALIGNED_FROM_BYTES) {
+        for (; at < end && (uintptr_t)(out + at) % VECTOR_BYTES != 0; at += size) {
+            ONE_ELEMENT;
+        }
+        for (; at + VECTOR_BYTES <= end && (uintptr_t)(out + at) % LINE_BYTES != 0;
+             at += VECTOR_BYTES) {
+            ONE_VECTOR;
+        }
+    }
+    for (; at + LINE_BYTES <= end; at += LINE_BYTES) {
+        vector v[LINE_BYTES / VECTOR_BYTES];
+        for (int i = 0; i < LINE_BYTES / VECTOR_BYTES; i++) {
+            v[i] = vector_value(a_varies ? load(a + at + i * VECTOR_BYTES) : a_all,
+                                b_varies ? load(b + at + i * VECTOR_BYTES) : b_all);
+        }
+        for (int i = 0; i < LINE_BYTES / VECTOR_BYTES; i++) {
+            store(out + at + i * VECTOR_BYTES, v[i], stream);
+        }
+    }
+    for (; at + VECTOR_BYTES <= end; at += VECTOR_BYTES) {
+        ONE_VECTOR;
+    }
+    for (; at < end; at += size) {
+        ONE_ELEMENT;
+    }
+#undef ONE_ELEMENT
+#undef ONE_VECTOR
+    if (stream) {
+        stream_fence();
+    }
+}
+
+INLINE void strided(char *const data[], const ptrdiff_t step[], ptrdiff_t n,
+                    element (*value)(element, element))
+{
+    const char *a = data[0], *b = data[1];
+    char *out = data[2];
+    for (ptrdiff_t k = 0; k < n; k++) {
+        *(element *)out = value(*(const element *)a, *(const element *)b);
+        a += step[0];
+        b += step[1];
+        out += step[2];
+    }
+}
+
+/* Always inlined with constant functions, so that each op gets loops of its own. */
+INLINE void run(char *const data[], const ptrdiff_t step[], ptrdiff_t n, bool stream,
+                element (*value)(element, element), vector (*vector_value)(vector, vector))
+{
+    const ptrdiff_t size = sizeof(element);
+    const char *a = data[0], *b = data[1];
+    char *out = data[2];
+    if (step[2] == size && step[0] == size && step[1] == size) {
+        contiguous(a, b, out, n, true, true, stream, value, vector_value);
+    } else if (step[2] == size && step[0] == size && step[1] == 0) {
+        contiguous(a, b, out, n, true, false, stream, value, vector_value);
+    } else if (step[2] == size && step[0] == 0 && step[1] == size) {
+        contiguous(a, b, out, n, false, true, stream, value, vector_value);
+    } else {
+        strided(data, step, n, value);
+    }
+}
+
+/* The glue of one op: its value for scalars and vectors, and the two kernels made of them. */
+#define KERNELS(op, expression)                                                                    \
+    INLINE element JOIN(op##_value, DTYPE)(element a_, element b_)                                 \
+    {                                                                                              \
+        const WIDE a = a_, b = b_;                                                                 \
+        return (element)(expression);                                                              \
+    }                                                                                              \
+    INLINE vector JOIN(op##_vector, DTYPE)(vector a, vector b)                                     \
+    {                                                                                              \
+        return expression;                                                                         \
+    }                                                                                              \
+    static void JOIN(op, DTYPE)(char *const data[], const ptrdiff_t step[], ptrdiff_t n)           \
+    {                                                                                              \
+        run(data, step, n, false, JOIN(op##_value, DTYPE), JOIN(op##_vector, DTYPE));              \
+    }                                                                                              \
+    static void JOIN(op##_streaming, DTYPE)(char *const data[], const ptrdiff_t step[],            \
+                                            ptrdiff_t n)                                           \
+    {                                                                                              \
+        run(data, step, n, CAN_STREAM, JOIN(op##_value, DTYPE), JOIN(op##_vector, DTYPE));         \
+    }
+
+/* BINARY_OP(add, FLOAT, …) expands to BINARY_OP_FLOAT_IN_FLOAT for a dtype of class FLOAT, and to
+ * an empty macro for a dtype of another class. */
+#define BINARY_OP(op, class, expression) BINARY_OP_IN(op, class, CLASS, expression)
+#define BINARY_OP_IN(op, class, dtype_class, expression) BINARY_OP_IN_(op, class, dtype_class, expression)
+#define BINARY_OP_IN_(op, class, dtype_class, expression) class##_IN_##dtype_class(op, expression)
+#define INTEGER_IN_FLOAT(op, expression)
+#define FLOAT_IN_INTEGER(op, expression)
+
+#define INTEGER_IN_INTEGER(op, expression) KERNELS(op, expression)
+#define FLOAT_IN_FLOAT(op, expression) KERNELS(op, expression)
+#include "binary_ops.def"
+#undef INTEGER_IN_INTEGER
+#undef FLOAT_IN_FLOAT
+
+#define ROW(op)                                                                                    \
+    {#op, KIND, sizeof(element), JOIN(op, DTYPE), CAN_STREAM ? JOIN(op##_streaming, DTYPE) : NULL},
+#define INTEGER_IN_INTEGER(op, expression) ROW(op)
+#define FLOAT_IN_FLOAT(op, expression) ROW(op)
+static const struct kernel JOIN(rows, DTYPE)[] = {
+#include "binary_ops.def"
+    {NULL, 0, 0, NULL, NULL},
+};
+#undef INTEGER_IN_INTEGER
+#undef FLOAT_IN_FLOAT
+#undef INTEGER_IN_FLOAT
+#undef FLOAT_IN_INTEGER
+#undef ROW
+#undef BINARY_OP
+#undef BINARY_OP_IN
+#undef BINARY_OP_IN_
+#undef KERNELS
+
+#undef element
+#undef vector
+#undef load
+#undef store
+#undef splat
+#undef contiguous
+#undef strided
+#undef run
+#undef DTYPE
+#undef CLASS
+#undef KIND
+#undef ELEMENT
+#undef WIDE

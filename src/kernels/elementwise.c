@@ -1,0 +1,56 @@
+/* All element-wise kernels of one instruction set; compiled once per ISA with -DISA=<name>.
+ * Everything is static but the table: two copies of an inline function, compiled with different
+ * flags, must never meet in the linker. */
+#include "kernels.h"
+#include "vector.h"
+
+#define DTYPE uint8
+#define CLASS INTEGER
+#define KIND 'i'
+#define ELEMENT uint8_t
+#define WIDE unsigned
+#include "binary_template.h"
+
+#define DTYPE uint16
+#define CLASS INTEGER
+#define KIND 'i'
+#define ELEMENT uint16_t
+#define WIDE unsigned
+#include "binary_template.h"
+
+#define DTYPE uint32
+#define CLASS INTEGER
+#define KIND 'i'
+#define ELEMENT uint32_t
+#define WIDE uint32_t
+#include "binary_template.h"
+
+#define DTYPE uint64
+#define CLASS INTEGER
+#define KIND 'i'
+#define ELEMENT uint64_t
+#define WIDE uint64_t
+#include "binary_template.h"
+
+#define DTYPE float32
+#define CLASS FLOAT
+#define KIND 'f'
+#define ELEMENT float
+#define WIDE float
+#include "binary_template.h"
+
+#define DTYPE float64
+#define CLASS FLOAT
+#define KIND 'f'
+#define ELEMENT double
+#define WIDE double
+#include "binary_template.h"
+
+#define STRING_(text) #text
+#define STRING(text) STRING_(text)
+
+static const struct kernel *const rows[] = {
+    rows_uint8, rows_uint16, rows_uint32, rows_uint64, rows_float32, rows_float64, NULL,
+};
+
+const struct kernels JOIN(kernels, ISA) = {STRING(ISA), rows};

@@ -1,0 +1,170 @@
+/* One call of an inner loop: whether to use threads, in what order, and which part goes where. */
+#include "parallel.h"
+
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    /* Parts begin at multiples of this many elements: there NumPy's SIMD loops compute the same
+     * bits as in one go, and no two threads write to one cache line. */
+    BLOCK = 64,
+    /* Below either of these the order guard and the bookkeeping cost more than they gain. */
+    TINY_ELEMENTS = 1024,
+    TINY_OUTPUT_BYTES = 16384,
+    /* Elements that are timed to learn the cost of one, and how often that is done. The first
+     * timings meet page faults and cold caches, so the fastest counts. */
+    TIMED_MOST = 4096,
+    TIMINGS = 8,
+    /* A call is worth threads when it takes longer than this on one: a region costs 1 to 5 us
+     * while the workers still spin and some tens of us once they sleep. */
+    BREAK_EVEN_NS = 20000,
+};
+
+_Atomic ptrdiff_t elementwise_forced_threshold;
+
+void elementwise_set_threshold(ptrdiff_t elements)
+{
+    atomic_store(&elementwise_forced_threshold, elements);
+}
+
+ptrdiff_t elementwise_threshold(void)
+{
+    return atomic_load(&elementwise_forced_threshold);
+}
+
+void elementwise_initialize(struct elementwise *loop)
+{
+    const ptrdiff_t of_bytes = TINY_OUTPUT_BYTES / (ptrdiff_t)loop->item_size[loop->operands - 1];
+    loop->tiny = of_bytes > TINY_ELEMENTS ? of_bytes : TINY_ELEMENTS;
+    atomic_init(&loop->serial_below, loop->tiny);
+    atomic_init(&loop->timings_left, TIMINGS);
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/* The size from which storing past the cache pays. */
+static size_t cache_bytes(void)
+{
+    static _Atomic size_t known;
+    size_t bytes = atomic_load_explicit(&known, memory_order_relaxed);
+    if (bytes == 0) {
+        const long last_level = sysconf(_SC_LEVEL3_CACHE_SIZE);
+        bytes = last_level > 0 ? (size_t)last_level : (size_t)32 << 20;
+        atomic_store_explicit(&known, bytes, memory_order_relaxed);
+    }
+    return bytes;
+}
+
+static enum order order_of(const struct elementwise *loop, char *const data[],
+                           const ptrdiff_t step[], ptrdiff_t n)
+{
+    if (!elements_commute(loop->inputs, loop->operands, data, step, loop->item_size, n)) {
+        return IN_ORDER;
+    }
+    size_t stored = 0;
+    for (int out = loop->inputs; out < loop->operands; out++) {
+        stored += loop->item_size[out] * (size_t)n;
+        for (int in = 0; in < loop->inputs; in++) {
+            if (data[in] == data[out]) {
+                return ANY_ORDER; /* in place: the output's lines are in the cache already */
+            }
+        }
+    }
+    return stored > cache_bytes() ? ANY_ORDER_STREAMING : ANY_ORDER;
+}
+
+static void run_part(struct elementwise *loop, void *call, enum order order, char *const data[],
+                     const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t n)
+{
+    char *part[MOST_OPERANDS];
+    for (int i = 0; i < loop->operands; i++) {
+        part[i] = data[i] + first * step[i];
+    }
+    loop->run(loop, call, order, part, step, first, n);
+}
+
+/* Computes the first elements against the clock. Returns how many. */
+static ptrdiff_t run_timed(struct elementwise *loop, void *call, char *const data[],
+                           const ptrdiff_t step[], ptrdiff_t n)
+{
+    const ptrdiff_t timed = n < TIMED_MOST ? n : TIMED_MOST;
+    const int64_t start = now_ns();
+    run_part(loop, call, ANY_ORDER, data, step, 0, timed);
+    const int64_t took = now_ns() - start;
+    const ptrdiff_t pays_from = (ptrdiff_t)BREAK_EVEN_NS * timed / (took > 0 ? took : 1);
+    if (pays_from > atomic_load_explicit(&loop->serial_below, memory_order_relaxed)) {
+        atomic_store_explicit(&loop->serial_below, pays_from, memory_order_relaxed);
+    }
+    atomic_fetch_sub_explicit(&loop->timings_left, 1, memory_order_relaxed);
+    return timed;
+}
+
+struct split {
+    struct elementwise *loop;
+    void *call;
+    enum order order;
+    char *const *data;
+    const ptrdiff_t *step;
+    ptrdiff_t n;
+    _Atomic ptrdiff_t next;
+};
+
+/* Parts are taken, not assigned, and shrink towards the end: a thread that the system holds up, or
+ * whose elements are dearer, does not keep the others waiting. */
+static void run_share(void *context, int index, int count)
+{
+    (void)index;
+    struct split *split = context;
+    const ptrdiff_t least = split->n / ((ptrdiff_t)count * BLOCK);
+    ptrdiff_t first = atomic_load(&split->next);
+    while (first < split->n) {
+        ptrdiff_t size = (split->n - first) / (2 * (ptrdiff_t)count);
+        size = size > least ? size : least;
+        size = (size + BLOCK - 1) / BLOCK * BLOCK;
+        size = size > BLOCK ? size : BLOCK;
+        size = size < split->n - first ? size : split->n - first;
+        if (atomic_compare_exchange_weak(&split->next, &first, first + size)) {
+            run_part(split->loop, split->call, split->order, split->data, split->step, first, size);
+            first = atomic_load(&split->next);
+        }
+    }
+}
+
+void elementwise_run(struct elementwise *loop, void *call, char *const data[],
+                     const ptrdiff_t step[], ptrdiff_t n)
+{
+    const ptrdiff_t forced =
+        atomic_load_explicit(&elementwise_forced_threshold, memory_order_relaxed);
+    const ptrdiff_t serial_below =
+        forced != 0 ? forced : atomic_load_explicit(&loop->serial_below, memory_order_relaxed);
+    const enum order order = order_of(loop, data, step, n);
+    if (n < serial_below || order == IN_ORDER) {
+        loop->run(loop, call, order, data, step, 0, n);
+        return;
+    }
+    ptrdiff_t done = 0;
+    if (forced == 0 && atomic_load_explicit(&loop->timings_left, memory_order_relaxed) > 0) {
+        done = run_timed(loop, call, data, step, n);
+        if (done == n) {
+            return;
+        }
+    }
+    const ptrdiff_t left = n - done;
+    const ptrdiff_t pays_from =
+        forced != 0 ? forced : atomic_load_explicit(&loop->serial_below, memory_order_relaxed);
+    const bool threads_pay = left >= pays_from && left > BLOCK && region_available();
+    const int threads = threads_pay ? threads_limit().threads : 1;
+    if (threads == 1) {
+        run_part(loop, call, order, data, step, done, left);
+        return;
+    }
+    struct split split = {loop, call, order, data, step, n, done};
+    loop->before_threads(call);
+    region_run(threads, run_share, &split);
+    loop->after_threads(call);
+}

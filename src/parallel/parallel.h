@@ -1,0 +1,103 @@
+/* Splitting element-wise work over threads: how many, when it pays, when it is allowed.
+ * Knows OpenMP, and nothing of Python or NumPy. */
+#ifndef NUMC_PARALLEL_H
+#define NUMC_PARALLEL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- threads.c: how many ---- */
+
+/* Call once, before anything else here. */
+void threads_initialize(void);
+
+/* 0 means unset. The calling thread's own number comes first, then the process's. */
+void threads_set_for_process(int threads);
+void threads_set_for_this_thread(int threads);
+int threads_of_process(void);
+int threads_of_this_thread(void);
+
+/* The number of threads that a call of this thread may use, and the rule that decided it. */
+struct thread_limit {
+    int threads;
+    const char *reason; /* a static string */
+};
+struct thread_limit threads_limit(void);
+
+/* ---- cgroup.c ---- */
+
+/* CPUs that the control group's quota (v1 or v2) grants, rounded up; 0 when there is no quota.
+ * Reads /proc and /sys below `root`, "" but in tests. */
+int cgroup_cpus(const char *root);
+
+/* ---- region.c: running on threads ---- */
+
+/* Calls share(context, index, count) on up to `threads` threads at once, index 0 on the caller, and
+ * returns when all are done. Fewer threads run when concurrent callers already use the machine, one
+ * in a forked child. Workers compute in the caller's floating-point environment, and the exception
+ * flags that they raise are raised in the caller. Returns the number of threads that ran. */
+typedef void region_share(void *context, int index, int count);
+int region_run(int threads, region_share *share, void *context);
+
+/* Whether region_run could use more than one thread now. */
+bool region_available(void);
+
+/* How often region_run used more than one thread so far. */
+uint64_t region_count(void);
+
+/* ---- overlap.c ---- */
+
+/* Whether the elements of a call may be computed in any order: every output coincides exactly with
+ * an operand or shares no byte with it, and does not overlap itself. */
+bool elements_commute(int inputs, int operands, char *const data[], const ptrdiff_t step[],
+                      const size_t item_size[], ptrdiff_t n);
+
+/* ---- elementwise.c: one call of an inner loop ---- */
+
+enum { MOST_OPERANDS = 32 };
+
+enum order {
+    IN_ORDER,           /* operands overlap: element k may read what element k-1 wrote */
+    ANY_ORDER,          /* elements_commute() */
+    ANY_ORDER_STREAMING /* and the outputs are larger than the cache */
+};
+
+/* An inner loop, and what has been learnt of it. */
+struct elementwise {
+    /* Computes n elements. With ANY_ORDER it is called by several threads at once, for disjoint
+     * parts of one call; `first` is the index of the part's first element in the call. */
+    void (*run)(const struct elementwise *loop, void *call, enum order order, char *const data[],
+                const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t n);
+    /* Around the part of a call that runs on several threads. */
+    void (*before_threads)(void *call);
+    void (*after_threads)(void *call);
+    int inputs, operands;
+    size_t item_size[MOST_OPERANDS];
+    ptrdiff_t tiny;
+    _Atomic ptrdiff_t serial_below; /* calls of fewer elements stay on the calling thread */
+    _Atomic int timings_left;
+};
+
+/* Completes a loop whose operands are described: nothing is learnt yet. */
+void elementwise_initialize(struct elementwise *loop);
+
+/* Whether a call of n elements gains nothing here: it should run its loop directly, in order. */
+static inline bool elementwise_is_tiny(const struct elementwise *loop, ptrdiff_t n)
+{
+    extern _Atomic ptrdiff_t elementwise_forced_threshold;
+    return n < loop->tiny &&
+           (atomic_load_explicit(&elementwise_forced_threshold, memory_order_relaxed) == 0 ||
+            n < atomic_load_explicit(&elementwise_forced_threshold, memory_order_relaxed));
+}
+
+/* Computes n elements, on several threads where that is allowed and pays. `call` is handed on. */
+void elementwise_run(struct elementwise *loop, void *call, char *const data[],
+                     const ptrdiff_t step[], ptrdiff_t n);
+
+/* Makes the break-even `elements` for every loop, 0 to learn it per loop. */
+void elementwise_set_threshold(ptrdiff_t elements);
+ptrdiff_t elementwise_threshold(void);
+
+#endif

@@ -1,0 +1,226 @@
+/* Makes a ufunc out of another one's type table, resolver, flags and identity. */
+#include "clone.h"
+
+#include "loop.h"
+
+#include <string.h>
+
+/* What a clone points into; the clone owns it through a capsule in its `obj` field. */
+struct clone {
+    PyUFuncObject *original;
+    char *name, *doc, *types;
+    PyUFuncGenericFunction *functions;
+    void **data;
+    struct loop *loops;
+};
+
+static const char capsule_name[] = "numc_ufuncs.clone";
+static vectorcallfunc numpy_vectorcall; /* one function serves every ufunc */
+
+static void release(struct clone *clone)
+{
+    if (clone != NULL) {
+        PyMem_Free(clone->name);
+        PyMem_Free(clone->doc);
+        PyMem_Free(clone->types);
+        PyMem_Free(clone->functions);
+        PyMem_Free(clone->data);
+        PyMem_Free(clone->loops);
+        Py_XDECREF((PyObject *)clone->original);
+        PyMem_Free(clone);
+    }
+}
+
+static void release_capsule(PyObject *capsule)
+{
+    release(PyCapsule_GetPointer(capsule, capsule_name));
+}
+
+static void *copy_of(const void *bytes, size_t size)
+{
+    void *copy = PyMem_Malloc(size > 0 ? size : 1);
+    if (copy != NULL && size > 0) {
+        memcpy(copy, bytes, size);
+    }
+    return copy;
+}
+
+/* The kernel for a row such as `ff->f`, all operands of one dtype. */
+static const struct kernel *kernel_of_row(const char *op, const char types[], int operands)
+{
+    for (int i = 1; i < operands; i++) {
+        if (types[i] != types[0]) {
+            return NULL;
+        }
+    }
+    const int type = types[0];
+    const char kind = PyTypeNum_ISINTEGER(type)                     ? 'i'
+                      : type == NPY_FLOAT || type == NPY_DOUBLE     ? 'f'
+                                                                    : '\0';
+    if (op == NULL || kind == '\0') {
+        return NULL;
+    }
+    PyArray_Descr *dtype = PyArray_DescrFromType(type);
+    if (dtype == NULL) {
+        PyErr_Clear();
+        return NULL;
+    }
+    const struct kernel *kernel = kernels_find(op, kind, (size_t)PyDataType_ELSIZE(dtype));
+    Py_DECREF(dtype);
+    return kernel;
+}
+
+static struct clone *clone_tables(PyUFuncObject *original, const char *op, const char *doc)
+{
+    const size_t rows = (size_t)original->ntypes;
+    const int operands = original->nargs;
+    struct clone *clone = PyMem_Calloc(1, sizeof *clone);
+    if (clone == NULL) {
+        goto no_memory;
+    }
+    clone->original = (PyUFuncObject *)Py_NewRef((PyObject *)original);
+    clone->name = copy_of(original->name, strlen(original->name) + 1);
+    clone->doc = copy_of(doc, strlen(doc) + 1);
+    clone->types = copy_of(original->types, rows * (size_t)operands);
+    clone->functions = copy_of(original->functions, rows * sizeof *clone->functions);
+    clone->data = copy_of(original->data, rows * sizeof *clone->data);
+    clone->loops = PyMem_Calloc(rows, sizeof *clone->loops);
+    if (clone->name == NULL || clone->doc == NULL || clone->types == NULL ||
+        clone->functions == NULL || clone->data == NULL || clone->loops == NULL) {
+        goto no_memory;
+    }
+    /* The loop of a gufunc has core dimensions that the engine does not know. */
+    for (size_t row = 0; row < rows && !original->core_enabled; row++) {
+        const char *types = original->types + row * (size_t)operands;
+        if (original->functions[row] == NULL || !loop_is_parallel(types, operands)) {
+            continue;
+        }
+        if (loop_initialize(&clone->loops[row], types, original->nin, operands,
+                            original->functions[row], original->data[row],
+                            kernel_of_row(op, types, operands)) < 0) {
+            release(clone);
+            return NULL;
+        }
+        clone->functions[row] = loop_run;
+        clone->data[row] = &clone->loops[row];
+    }
+    return clone;
+
+no_memory:
+    PyErr_NoMemory();
+    release(clone);
+    return NULL;
+}
+
+/* Loops outside the type table (strings) and promoters (comparisons with Python integers) are in
+ * `_loops`: a list of (DTypes, loop) pairs, in later NumPy a dict. Should it become something else,
+ * forward_unknown_dtypes still finds the original's loops. */
+static int adopt_loops(PyUFuncObject *clone, PyUFuncObject *original)
+{
+    if (PyDict_CheckExact(original->_loops) && PyDict_CheckExact(clone->_loops)) {
+        return PyDict_Merge(clone->_loops, original->_loops, 0);
+    }
+    if (!PyList_CheckExact(original->_loops) || !PyList_CheckExact(clone->_loops)) {
+        return 0;
+    }
+    const Py_ssize_t own = PyList_GET_SIZE(clone->_loops);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(original->_loops); i++) {
+        PyObject *pair = PyList_GET_ITEM(original->_loops, i);
+        PyObject *dtypes = PyTuple_GET_ITEM(pair, 0);
+        int known = 0;
+        for (Py_ssize_t k = 0; k < own && known == 0; k++) {
+            PyObject *own_pair = PyList_GET_ITEM(clone->_loops, k);
+            known = PyObject_RichCompareBool(PyTuple_GET_ITEM(own_pair, 0), dtypes, Py_EQ);
+        }
+        if (known < 0 || (known == 0 && PyList_Append(clone->_loops, pair) < 0)) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Whether the exception that is set says that `ufunc` has no loop for the operands' dtypes. */
+static int no_loop_error_of(PyObject *ufunc)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    int is_one = 0;
+    if (strcmp(((PyTypeObject *)type)->tp_name, "_UFuncNoLoopError") == 0) {
+        PyObject *raised_by = PyObject_GetAttrString(value, "ufunc");
+        is_one = raised_by == ufunc;
+        Py_XDECREF(raised_by);
+        PyErr_Clear();
+    }
+    if (is_one) {
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+    } else {
+        PyErr_Restore(type, value, traceback);
+    }
+    return is_one;
+}
+
+/* Loops that the original got after it was cloned: dtypes that another package registers. */
+static PyObject *forward_unknown_dtypes(PyObject *self, PyObject *const *args, size_t count,
+                                        PyObject *keywords)
+{
+    PyObject *result = numpy_vectorcall(self, args, count, keywords);
+    if (result == NULL && no_loop_error_of(self)) {
+        struct clone *clone =
+            PyCapsule_GetPointer(((PyUFuncObject *)self)->obj, capsule_name);
+        if (clone != NULL) {
+            /* The first call may have used the slot in front of the arguments. */
+            result = PyObject_Vectorcall((PyObject *)clone->original, args,
+                                         PyVectorcall_NARGS(count), keywords);
+        }
+    }
+    return result;
+}
+
+PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc)
+{
+    struct clone *clone = clone_tables(original, op, doc);
+    if (clone == NULL) {
+        return NULL;
+    }
+    PyObject *capsule = PyCapsule_New(clone, capsule_name, release_capsule);
+    if (capsule == NULL) {
+        release(clone);
+        return NULL;
+    }
+    PyUFuncObject *ufunc = (PyUFuncObject *)PyUFunc_FromFuncAndDataAndSignatureAndIdentity(
+        clone->functions, clone->data, clone->types, original->ntypes, original->nin,
+        original->nout, original->identity, clone->name, clone->doc, 0, original->core_signature,
+        original->identity_value);
+    if (ufunc == NULL) {
+        Py_DECREF(capsule);
+        return NULL;
+    }
+    ufunc->obj = capsule;
+    ufunc->type_resolver = original->type_resolver;
+    ufunc->iter_flags = original->iter_flags;
+    if (original->op_flags != NULL && ufunc->op_flags != NULL) {
+        memcpy(ufunc->op_flags, original->op_flags,
+               sizeof *ufunc->op_flags * (size_t)original->nargs);
+    }
+    if (adopt_loops(ufunc, original) < 0) {
+        Py_DECREF((PyObject *)ufunc);
+        return NULL;
+    }
+    ufunc->vectorcall = forward_unknown_dtypes;
+    return (PyObject *)ufunc;
+}
+
+int clone_initialize(void)
+{
+    PyObject *umath = PyImport_ImportModule("numpy");
+    PyObject *add = umath != NULL ? PyObject_GetAttrString(umath, "add") : NULL;
+    if (add != NULL) {
+        numpy_vectorcall = ((PyUFuncObject *)add)->vectorcall;
+    }
+    Py_XDECREF(add);
+    Py_XDECREF(umath);
+    return numpy_vectorcall != NULL ? 0 : -1;
+}

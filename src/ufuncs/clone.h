@@ -1,0 +1,13 @@
+/* A ufunc of our own that behaves as another one does and computes on all cores. */
+#ifndef NUMC_CLONE_H
+#define NUMC_CLONE_H
+
+#include "numpy_api.h"
+
+int clone_initialize(void);
+
+/* A new ufunc with the loops of `original`, run in parallel. `op` names the own kernels to use, or
+ * is NULL. `doc` is the docstring without the signature. Keeps `original` alive. */
+PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc);
+
+#endif

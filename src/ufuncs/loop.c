@@ -1,0 +1,88 @@
+/* Adapts NumPy's inner loops, and our kernels, to the parallel engine. */
+#include "loop.h"
+
+#include "failure.h"
+
+_Static_assert(sizeof(npy_intp) == sizeof(ptrdiff_t), "steps are handed on without conversion");
+
+/* Kernels beat NumPy's loops where elements are next to each other. */
+static bool suits_kernel(const struct elementwise *work, const ptrdiff_t step[])
+{
+    for (int i = 0; i < work->operands; i++) {
+        const bool next = step[i] == (ptrdiff_t)work->item_size[i];
+        if (!next && !(i < work->inputs && step[i] == 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void run_part(const struct elementwise *work, void *call, enum order order,
+                     char *const data[], const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t n)
+{
+    const struct loop *loop = (const struct loop *)work;
+    if (loop->kernel != NULL && order != IN_ORDER && suits_kernel(work, step)) {
+        const bool stream = order == ANY_ORDER_STREAMING && loop->kernel->streaming != NULL;
+        (stream ? loop->kernel->streaming : loop->kernel->cached)(data, step, n);
+        return;
+    }
+    failure_before_part(call);
+    const npy_intp count = n;
+    loop->numpy_function((char **)data, &count, step, loop->numpy_data);
+    failure_after_part(call, first);
+}
+
+static void before_threads(void *call)
+{
+    failure_before_threads(call);
+}
+
+static void after_threads(void *call)
+{
+    failure_after_threads(call);
+}
+
+bool loop_is_parallel(const char types[], int operands)
+{
+    for (int i = 0; i < operands; i++) {
+        if (types[i] == NPY_OBJECT) {
+            return false;
+        }
+    }
+    return operands <= MOST_OPERANDS;
+}
+
+int loop_initialize(struct loop *loop, const char types[], int inputs, int operands,
+                    PyUFuncGenericFunction numpy_function, void *numpy_data,
+                    const struct kernel *kernel)
+{
+    loop->work.run = run_part;
+    loop->work.before_threads = before_threads;
+    loop->work.after_threads = after_threads;
+    loop->work.inputs = inputs;
+    loop->work.operands = operands;
+    for (int i = 0; i < operands; i++) {
+        PyArray_Descr *dtype = PyArray_DescrFromType(types[i]);
+        if (dtype == NULL) {
+            return -1;
+        }
+        loop->work.item_size[i] = (size_t)PyDataType_ELSIZE(dtype);
+        Py_DECREF(dtype);
+    }
+    elementwise_initialize(&loop->work);
+    loop->numpy_function = numpy_function;
+    loop->numpy_data = numpy_data;
+    loop->kernel = kernel;
+    return 0;
+}
+
+void loop_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data)
+{
+    struct loop *loop = data;
+    if (elementwise_is_tiny(&loop->work, dimensions[0])) {
+        loop->numpy_function(args, dimensions, steps, loop->numpy_data);
+        return;
+    }
+    struct failure failure = {.threads_run = false};
+    elementwise_run(&loop->work, &failure, args, steps, dimensions[0]);
+}

@@ -1,0 +1,163 @@
+/* The extension module numc_ufuncs._core: what the Python package is made of. */
+#define NUMC_IMPORTS_NUMPY
+#include "numpy_api.h"
+
+#include "clone.h"
+#include "failure.h"
+#include "kernels.h"
+#include "parallel.h"
+
+#include <stdlib.h>
+
+static PyObject *parallel_clone(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyUFuncObject *original;
+    const char *op, *doc;
+    if (!PyArg_ParseTuple(args, "O!zs:parallel_clone", &PyUFunc_Type, &original, &op, &doc)) {
+        return NULL;
+    }
+    return clone_ufunc(original, op, doc);
+}
+
+static PyObject *set_process_threads(PyObject *module, PyObject *args)
+{
+    (void)module;
+    int threads;
+    if (!PyArg_ParseTuple(args, "i:set_process_threads", &threads)) {
+        return NULL;
+    }
+    threads_set_for_process(threads);
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_thread_threads(PyObject *module, PyObject *args)
+{
+    (void)module;
+    int threads;
+    if (!PyArg_ParseTuple(args, "i:set_thread_threads", &threads)) {
+        return NULL;
+    }
+    threads_set_for_this_thread(threads);
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_thread_threads(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromLong(threads_of_this_thread());
+}
+
+static PyObject *thread_limit(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    const struct thread_limit limit = threads_limit();
+    return Py_BuildValue("is", limit.threads, limit.reason);
+}
+
+static PyObject *cgroup_quota(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *root;
+    if (!PyArg_ParseTuple(args, "s:cgroup_quota", &root)) {
+        return NULL;
+    }
+    return PyLong_FromLong(cgroup_cpus(root));
+}
+
+static PyObject *set_parallel_threshold(PyObject *module, PyObject *args)
+{
+    (void)module;
+    Py_ssize_t elements;
+    if (!PyArg_ParseTuple(args, "n:set_parallel_threshold", &elements)) {
+        return NULL;
+    }
+    const ptrdiff_t before = elementwise_threshold();
+    elementwise_set_threshold(elements);
+    return PyLong_FromSsize_t(before);
+}
+
+static PyObject *regions(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromUnsignedLongLong(region_count());
+}
+
+static PyObject *isas(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    PyObject *names = PyList_New(0);
+    for (int i = 0; names != NULL && kernels_isa(i) != NULL; i++) {
+        if (kernels_of_isa(kernels_isa(i)) == NULL) {
+            continue;
+        }
+        PyObject *name = PyUnicode_FromString(kernels_isa(i));
+        if (name == NULL || PyList_Append(names, name) < 0) {
+            Py_CLEAR(names);
+        }
+        Py_XDECREF(name);
+    }
+    return names != NULL ? Py_BuildValue("sN", kernels_selected_isa(), names) : NULL;
+}
+
+static PyMethodDef methods[] = {
+    {"parallel_clone", parallel_clone, METH_VARARGS,
+     "parallel_clone(ufunc, op, doc): a ufunc with the same loops, run on all cores."},
+    {"set_process_threads", set_process_threads, METH_VARARGS, "Threads of the process; 0 unsets."},
+    {"set_thread_threads", set_thread_threads, METH_VARARGS,
+     "Threads for calls of this thread; 0 unsets."},
+    {"get_thread_threads", get_thread_threads, METH_NOARGS, "What set_thread_threads set."},
+    {"thread_limit", thread_limit, METH_NOARGS, "(threads that a call may use, why so many)."},
+    {"cgroup_quota", cgroup_quota, METH_VARARGS, "CPUs granted by the cgroup below root, or 0."},
+    {"set_parallel_threshold", set_parallel_threshold, METH_VARARGS,
+     "Elements from which calls use threads, 0 to learn it; returns the value before."},
+    {"regions", regions, METH_NOARGS, "How often several threads ran so far."},
+    {"isas", isas, METH_NOARGS, "(instruction set in use, [instruction sets available])."},
+    {NULL, NULL, 0, NULL},
+};
+
+/* Warns instead of failing: a mistyped variable should not stop a program that computes. */
+static int restrict_isa(void)
+{
+    const char *isa = getenv("NUMC_ISA");
+    if (isa == NULL || kernels_restrict(isa) == 0) {
+        return 0;
+    }
+    return PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                            "NUMC_ISA='%s' is ignored: it must be one of those that "
+                            "numc_ufuncs.info()['isa_available'] lists",
+                            isa);
+}
+
+static int execute(PyObject *module)
+{
+    (void)module;
+    if (PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 || restrict_isa() < 0 ||
+        failure_initialize() < 0 || clone_initialize() < 0) {
+        return -1;
+    }
+    threads_initialize();
+    return 0;
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, execute},
+#ifdef Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "numc_ufuncs._core",
+    .m_methods = methods,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__core(void);
+
+PyMODINIT_FUNC PyInit__core(void)
+{
+    return PyModuleDef_Init(&definition);
+}

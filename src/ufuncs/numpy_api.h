@@ -1,0 +1,19 @@
+/* Python and NumPy, built for every NumPy from 2.0 on. */
+#ifndef NUMC_NUMPY_API_H
+#define NUMC_NUMPY_API_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL numc_array_api
+#define PY_UFUNC_UNIQUE_SYMBOL numc_ufunc_api
+#ifndef NUMC_IMPORTS_NUMPY
+#define NO_IMPORT_ARRAY
+#define NO_IMPORT_UFUNC
+#endif
+#include <numpy/arrayobject.h>
+#include <numpy/ufuncobject.h>
+
+#endif
