@@ -7,6 +7,14 @@ is at hand in that form: ``numc_ufuncs.exp`` is ``parallel(numpy.exp)``.
 
 import numpy as _np
 
+try:
+    from . import _core as _core
+except ImportError as error:
+    raise ImportError(
+        "numc_ufuncs has no compiled part here: either this is its source tree, in which case "
+        "start Python elsewhere, or the installation is incomplete"
+    ) from error
+
 from ._config import config, get_config, info, set_config, show_config, warn_of_bad_environment
 from ._ufuncs import add, divide, matmul, multiply, parallel, subtract
 from ._version import __version__

@@ -1,0 +1,35 @@
+from types import TracebackType
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+_Device: TypeAlias = Literal["auto", "cpu"]
+
+__version__: str
+__all__: list[str]
+
+add: np.ufunc
+subtract: np.ufunc
+multiply: np.ufunc
+divide: np.ufunc
+matmul: np.ufunc
+
+def parallel(ufunc: np.ufunc) -> np.ufunc: ...
+
+class config:
+    def __init__(self, *, threads: int | None = ..., device: _Device | None = ...) -> None: ...
+    def __enter__(self) -> config: ...
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> Literal[False]: ...
+
+def set_config(*, threads: int | None = ..., device: _Device | None = ...) -> None: ...
+def get_config() -> dict[str, Any]: ...
+def info() -> dict[str, Any]: ...
+def show_config() -> None: ...
+
+# Every ufunc of NumPy, in its parallel form: numc_ufuncs.exp is parallel(numpy.exp).
+def __getattr__(name: str) -> np.ufunc: ...

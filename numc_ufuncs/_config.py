@@ -22,7 +22,9 @@ def _checked(options):
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-                raise ValueError(f"threads must be an integer of at least 1, or None: got {value!r}")
+                raise ValueError(
+                    f"threads must be an integer of at least 1, or None: got {value!r}"
+                )
             if not 1 <= value <= 65536:
                 raise ValueError(f"threads must be from 1 to 65536, or None: got {value}")
         elif name == "device":

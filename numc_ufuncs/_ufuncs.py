@@ -1,10 +1,13 @@
 """The ufuncs: our own five, and `parallel`, which makes one out of any other."""
 
+import sys
+import threading
+
 import numpy as np
 
 from . import _core
 
-_PACKAGE = __package__
+_PACKAGE = __name__.rpartition(".")[0]
 
 # Our own ufuncs, by name: the one list that tests and benchmarks enumerate.
 OWN = ("add", "subtract", "multiply", "divide", "matmul")
@@ -29,14 +32,34 @@ Examples
 """
 
 _SUMMARY = {
-    "add": ("Add two arrays, element by element.", "np.float32([1, 2]), 3", "array([4., 5.], dtype=float32)"),
-    "subtract": ("Subtract the second array from the first, element by element.", "np.array([5, 7]), 3", "array([2, 4])"),
-    "multiply": ("Multiply two arrays, element by element.", "np.array([5, 7]), 3", "array([15, 21])"),
-    "divide": ("Divide the first array by the second, element by element.", "np.array([5, 7]), 2", "array([2.5, 3.5])"),
-    "matmul": ("Multiply two matrices, or stacks of them.", "np.eye(2), np.array([1.0, 2.0])", "array([1., 2.])"),
+    "add": (
+        "Add two arrays, element by element.",
+        "np.float32([1, 2]), 3",
+        "array([4., 5.], dtype=float32)",
+    ),
+    "subtract": (
+        "Subtract the second array from the first, element by element.",
+        "np.array([5, 7]), 3",
+        "array([2, 4])",
+    ),
+    "multiply": (
+        "Multiply two arrays, element by element.",
+        "np.array([5, 7]), 3",
+        "array([15, 21])",
+    ),
+    "divide": (
+        "Divide the first array by the second, element by element.",
+        "np.array([5, 7]), 2",
+        "array([2.5, 3.5])",
+    ),
+    "matmul": (
+        "Multiply two matrices, or stacks of them.",
+        "np.eye(2), np.array([1.0, 2.0])",
+        "array([1., 2.])",
+    ),
 }
 
-_clones = {}
+_clones: dict[np.ufunc, np.ufunc] = {}
 
 
 def _has_name_here(ufunc):
@@ -44,8 +67,24 @@ def _has_name_here(ufunc):
     return getattr(np, ufunc.__name__, None) is ufunc
 
 
+def _scipy_error_handling(ufunc):
+    """For a ufunc of scipy.special: whether errors are handled otherwise than on a new thread.
+
+    ``scipy.special.errstate`` holds for the calling thread only, so that workers would not see it:
+    where it differs from what a new thread has, the calling thread computes alone.
+    """
+    special = sys.modules.get("scipy.special")
+    if special is None or getattr(special, ufunc.__name__, None) is not ufunc:
+        return None
+    of_new_thread = {}
+    thread = threading.Thread(target=lambda: of_new_thread.update(special.geterr()))
+    thread.start()
+    thread.join()
+    return lambda: special.geterr() != of_new_thread
+
+
 def _clone(ufunc, op, doc):
-    clone = _core.parallel_clone(ufunc, op, doc)
+    clone = _core.parallel_clone(ufunc, op, doc, _scipy_error_handling(ufunc))
     if _has_name_here(ufunc):
         try:
             clone.__module__ = _PACKAGE
@@ -98,7 +137,9 @@ def parallel(ufunc):
     True
     """
     if type(ufunc) is not np.ufunc:
-        raise TypeError(f"parallel() takes a numpy.ufunc, not {ufunc!r} of type {type(ufunc).__name__}")
+        raise TypeError(
+            f"parallel() takes a numpy.ufunc, not {ufunc!r} of type {type(ufunc).__name__}"
+        )
     if ufunc in _clones:
         return _clones[ufunc]
     if any(ufunc is clone for clone in list(_clones.values())):
@@ -107,7 +148,8 @@ def parallel(ufunc):
         return ufunc
     if ufunc.ntypes == 0:
         raise TypeError(
-            f"parallel() cannot run {ufunc!r}: it has no inner loops in its type table (ufunc.types)"
+            f"parallel() cannot run {ufunc!r}: "
+            "it has no inner loops in its type table (ufunc.types)"
         )
     name = ufunc.__name__
     doc = (

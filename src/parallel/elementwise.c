@@ -11,10 +11,11 @@ enum {
     /* Below either of these the order guard and the bookkeeping cost more than they gain. */
     TINY_ELEMENTS = 1024,
     TINY_OUTPUT_BYTES = 16384,
-    /* Elements that are timed to learn the cost of one, and how often that is done. The first
-     * timings meet page faults and cold caches, so the fastest counts. */
-    TIMED_MOST = 4096,
-    TIMINGS = 8,
+    /* What the first elements of a call cost is measured in the first calls, which meet page faults
+     * and cold caches, and then now and again: the data may have become dearer. */
+    TIMED_ELEMENTS = 4096,
+    TIMED_FIRST_CALLS = 8,
+    TIMED_EVERY = 64,
     /* A call is worth threads when it takes longer than this on one: a region costs 1 to 5 us
      * while the workers still spin and some tens of us once they sleep. */
     BREAK_EVEN_NS = 20000,
@@ -37,7 +38,7 @@ void elementwise_initialize(struct elementwise *loop)
     const ptrdiff_t of_bytes = TINY_OUTPUT_BYTES / (ptrdiff_t)loop->item_size[loop->operands - 1];
     loop->tiny = of_bytes > TINY_ELEMENTS ? of_bytes : TINY_ELEMENTS;
     atomic_init(&loop->serial_below, loop->tiny);
-    atomic_init(&loop->timings_left, TIMINGS);
+    atomic_init(&loop->calls, 0);
 }
 
 static int64_t now_ns(void)
@@ -88,19 +89,28 @@ static void run_part(struct elementwise *loop, void *call, enum order order, cha
     loop->run(loop, call, order, part, step, first, n);
 }
 
-/* Computes the first elements against the clock. Returns how many. */
+/* Whether this call is one of those that are measured. Counts may get lost between threads. */
+static bool is_timed(struct elementwise *loop)
+{
+    const unsigned calls = atomic_load_explicit(&loop->calls, memory_order_relaxed);
+    atomic_store_explicit(&loop->calls, calls + 1, memory_order_relaxed);
+    return calls < TIMED_FIRST_CALLS || calls % TIMED_EVERY == 0;
+}
+
+/* Computes the first elements against the clock and adapts serial_below. Returns how many. */
 static ptrdiff_t run_timed(struct elementwise *loop, void *call, char *const data[],
                            const ptrdiff_t step[], ptrdiff_t n)
 {
-    const ptrdiff_t timed = n < TIMED_MOST ? n : TIMED_MOST;
+    const ptrdiff_t timed = n < TIMED_ELEMENTS ? n : TIMED_ELEMENTS;
     const int64_t start = now_ns();
     run_part(loop, call, ANY_ORDER, data, step, 0, timed);
     const int64_t took = now_ns() - start;
-    const ptrdiff_t pays_from = (ptrdiff_t)BREAK_EVEN_NS * timed / (took > 0 ? took : 1);
-    if (pays_from > atomic_load_explicit(&loop->serial_below, memory_order_relaxed)) {
-        atomic_store_explicit(&loop->serial_below, pays_from, memory_order_relaxed);
+    ptrdiff_t serial_below = (ptrdiff_t)BREAK_EVEN_NS * timed / (took > 0 ? took : 1);
+    if (atomic_load_explicit(&loop->calls, memory_order_relaxed) > 1) {
+        const ptrdiff_t so_far = atomic_load_explicit(&loop->serial_below, memory_order_relaxed);
+        serial_below = (so_far + serial_below) / 2;
     }
-    atomic_fetch_sub_explicit(&loop->timings_left, 1, memory_order_relaxed);
+    atomic_store_explicit(&loop->serial_below, serial_below, memory_order_relaxed);
     return timed;
 }
 
@@ -135,32 +145,39 @@ static void run_share(void *context, int index, int count)
     }
 }
 
+/* The number of threads for n elements. */
+static int threads_for(const struct elementwise *loop, ptrdiff_t n, ptrdiff_t serial_below)
+{
+    if (n < serial_below || n <= BLOCK || !region_available()) {
+        return 1;
+    }
+    const int threads = threads_limit().threads;
+    return threads == 1 || loop->allows_threads == NULL || loop->allows_threads(loop) ? threads : 1;
+}
+
 void elementwise_run(struct elementwise *loop, void *call, char *const data[],
                      const ptrdiff_t step[], ptrdiff_t n)
 {
-    const ptrdiff_t forced =
-        atomic_load_explicit(&elementwise_forced_threshold, memory_order_relaxed);
-    const ptrdiff_t serial_below =
-        forced != 0 ? forced : atomic_load_explicit(&loop->serial_below, memory_order_relaxed);
     const enum order order = order_of(loop, data, step, n);
-    if (n < serial_below || order == IN_ORDER) {
-        loop->run(loop, call, order, data, step, 0, n);
+    if (order == IN_ORDER) {
+        loop->run(loop, call, IN_ORDER, data, step, 0, n);
         return;
     }
+    ptrdiff_t serial_below =
+        atomic_load_explicit(&elementwise_forced_threshold, memory_order_relaxed);
     ptrdiff_t done = 0;
-    if (forced == 0 && atomic_load_explicit(&loop->timings_left, memory_order_relaxed) > 0) {
-        done = run_timed(loop, call, data, step, n);
-        if (done == n) {
-            return;
+    if (serial_below == 0) {
+        if (is_timed(loop)) {
+            done = run_timed(loop, call, data, step, n);
         }
+        serial_below = atomic_load_explicit(&loop->serial_below, memory_order_relaxed);
     }
-    const ptrdiff_t left = n - done;
-    const ptrdiff_t pays_from =
-        forced != 0 ? forced : atomic_load_explicit(&loop->serial_below, memory_order_relaxed);
-    const bool threads_pay = left >= pays_from && left > BLOCK && region_available();
-    const int threads = threads_pay ? threads_limit().threads : 1;
+    if (done == n) {
+        return;
+    }
+    const int threads = threads_for(loop, n - done, serial_below);
     if (threads == 1) {
-        run_part(loop, call, order, data, step, done, left);
+        run_part(loop, call, order, data, step, done, n - done);
         return;
     }
     struct split split = {loop, call, order, data, step, n, done};

@@ -44,6 +44,9 @@ int region_run(int threads, region_share *share, void *context);
 /* Whether region_run could use more than one thread now. */
 bool region_available(void);
 
+/* Threads that run shares now, callers included. */
+int region_active(void);
+
 /* How often region_run used more than one thread so far. */
 uint64_t region_count(void);
 
@@ -70,6 +73,8 @@ struct elementwise {
      * parts of one call; `first` is the index of the part's first element in the call. */
     void (*run)(const struct elementwise *loop, void *call, enum order order, char *const data[],
                 const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t n);
+    /* Whether several threads may run it now; NULL: always. */
+    bool (*allows_threads)(const struct elementwise *loop);
     /* Around the part of a call that runs on several threads. */
     void (*before_threads)(void *call);
     void (*after_threads)(void *call);
@@ -77,7 +82,7 @@ struct elementwise {
     size_t item_size[MOST_OPERANDS];
     ptrdiff_t tiny;
     _Atomic ptrdiff_t serial_below; /* calls of fewer elements stay on the calling thread */
-    _Atomic int timings_left;
+    _Atomic unsigned calls;       /* that were not tiny */
 };
 
 /* Completes a loop whose operands are described: nothing is learnt yet. */
@@ -99,5 +104,15 @@ void elementwise_run(struct elementwise *loop, void *call, char *const data[],
 /* Makes the break-even `elements` for every loop, 0 to learn it per loop. */
 void elementwise_set_threshold(ptrdiff_t elements);
 ptrdiff_t elementwise_threshold(void);
+
+/* ---- bandwidth.c ---- */
+
+/* Bytes per second, read and written, of arrays of `bytes` each: the best of several passes.
+ * 0 when there is no memory for them. */
+enum bandwidth {
+    BANDWIDTH_COPY,         /* ordinary stores */
+    BANDWIDTH_STREAMING_ADD /* two arrays read, one written past the cache */
+};
+double bandwidth_measure(enum bandwidth what, size_t bytes, int threads);
 
 #endif

@@ -28,6 +28,11 @@ bool region_available(void)
     return !forked && !omp_in_parallel();
 }
 
+int region_active(void)
+{
+    return atomic_load(&threads_active);
+}
+
 uint64_t region_count(void)
 {
     return atomic_load(&regions);

@@ -12,6 +12,7 @@ struct clone {
     PyUFuncGenericFunction *functions;
     void **data;
     struct loop *loops;
+    PyObject *serial_if;
 };
 
 static const char capsule_name[] = "numc_ufuncs.clone";
@@ -27,6 +28,7 @@ static void release(struct clone *clone)
         PyMem_Free(clone->data);
         PyMem_Free(clone->loops);
         Py_XDECREF((PyObject *)clone->original);
+        Py_XDECREF(clone->serial_if);
         PyMem_Free(clone);
     }
 }
@@ -70,7 +72,8 @@ static const struct kernel *kernel_of_row(const char *op, const char types[], in
     return kernel;
 }
 
-static struct clone *clone_tables(PyUFuncObject *original, const char *op, const char *doc)
+static struct clone *clone_tables(PyUFuncObject *original, const char *op, const char *doc,
+                                  PyObject *serial_if)
 {
     const size_t rows = (size_t)original->ntypes;
     const int operands = original->nargs;
@@ -79,6 +82,7 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
         goto no_memory;
     }
     clone->original = (PyUFuncObject *)Py_NewRef((PyObject *)original);
+    clone->serial_if = Py_XNewRef(serial_if);
     clone->name = copy_of(original->name, strlen(original->name) + 1);
     clone->doc = copy_of(doc, strlen(doc) + 1);
     clone->types = copy_of(original->types, rows * (size_t)operands);
@@ -97,7 +101,7 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
         }
         if (loop_initialize(&clone->loops[row], types, original->nin, operands,
                             original->functions[row], original->data[row],
-                            kernel_of_row(op, types, operands)) < 0) {
+                            kernel_of_row(op, types, operands), serial_if) < 0) {
             release(clone);
             return NULL;
         }
@@ -179,9 +183,10 @@ static PyObject *forward_unknown_dtypes(PyObject *self, PyObject *const *args, s
     return result;
 }
 
-PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc)
+PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc,
+                      PyObject *serial_if)
 {
-    struct clone *clone = clone_tables(original, op, doc);
+    struct clone *clone = clone_tables(original, op, doc, serial_if);
     if (clone == NULL) {
         return NULL;
     }

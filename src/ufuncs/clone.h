@@ -7,7 +7,9 @@
 int clone_initialize(void);
 
 /* A new ufunc with the loops of `original`, run in parallel. `op` names the own kernels to use, or
- * is NULL. `doc` is the docstring without the signature. Keeps `original` alive. */
-PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc);
+ * is NULL. `doc` is the docstring without the signature. `serial_if`, unless NULL, is called before
+ * threads run a loop: they do not if it returns something true. Keeps `original` alive. */
+PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc,
+                      PyObject *serial_if);
 
 #endif

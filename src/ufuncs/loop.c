@@ -32,6 +32,21 @@ static void run_part(const struct elementwise *work, void *call, enum order orde
     failure_after_part(call, first);
 }
 
+/* Asks Python; an exception there is no reason to fail, only not to use threads. One that an
+ * earlier part of NumPy's call has set stays. */
+static bool allows_threads(const struct elementwise *work)
+{
+    const PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *answer = PyObject_CallNoArgs(((const struct loop *)work)->serial_if);
+    const bool allows = answer != NULL && PyObject_IsTrue(answer) == 0;
+    Py_XDECREF(answer);
+    PyErr_Restore(type, value, traceback);
+    PyGILState_Release(gil);
+    return allows;
+}
+
 static void before_threads(void *call)
 {
     failure_before_threads(call);
@@ -54,9 +69,10 @@ bool loop_is_parallel(const char types[], int operands)
 
 int loop_initialize(struct loop *loop, const char types[], int inputs, int operands,
                     PyUFuncGenericFunction numpy_function, void *numpy_data,
-                    const struct kernel *kernel)
+                    const struct kernel *kernel, PyObject *serial_if)
 {
     loop->work.run = run_part;
+    loop->work.allows_threads = serial_if != NULL ? allows_threads : NULL;
     loop->work.before_threads = before_threads;
     loop->work.after_threads = after_threads;
     loop->work.inputs = inputs;
@@ -73,6 +89,7 @@ int loop_initialize(struct loop *loop, const char types[], int inputs, int opera
     loop->numpy_function = numpy_function;
     loop->numpy_data = numpy_data;
     loop->kernel = kernel;
+    loop->serial_if = serial_if;
     return 0;
 }
 

@@ -12,6 +12,7 @@ struct loop {
     PyUFuncGenericFunction numpy_function;
     void *numpy_data;
     const struct kernel *kernel; /* NULL: NumPy's loop runs */
+    PyObject *serial_if;         /* called before threads run it, unless NULL */
 };
 
 /* Whether the engine may run a loop of these dtypes: not if elements are Python objects. */
@@ -20,7 +21,7 @@ bool loop_is_parallel(const char types[], int operands);
 /* Prepares `loop` for one row of a ufunc's table. */
 int loop_initialize(struct loop *loop, const char types[], int inputs, int operands,
                     PyUFuncGenericFunction numpy_function, void *numpy_data,
-                    const struct kernel *kernel);
+                    const struct kernel *kernel, PyObject *serial_if);
 
 /* The function to register, with a struct loop as its data. */
 void loop_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data);

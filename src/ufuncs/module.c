@@ -14,10 +14,12 @@ static PyObject *parallel_clone(PyObject *module, PyObject *args)
     (void)module;
     PyUFuncObject *original;
     const char *op, *doc;
-    if (!PyArg_ParseTuple(args, "O!zs:parallel_clone", &PyUFunc_Type, &original, &op, &doc)) {
+    PyObject *serial_if;
+    if (!PyArg_ParseTuple(args, "O!zsO:parallel_clone", &PyUFunc_Type, &original, &op, &doc,
+                          &serial_if)) {
         return NULL;
     }
-    return clone_ufunc(original, op, doc);
+    return clone_ufunc(original, op, doc, serial_if != Py_None ? serial_if : NULL);
 }
 
 static PyObject *set_process_threads(PyObject *module, PyObject *args)
@@ -83,6 +85,41 @@ static PyObject *regions(PyObject *module, PyObject *unused)
     return PyLong_FromUnsignedLongLong(region_count());
 }
 
+static PyObject *active_threads(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromLong(region_active());
+}
+
+static PyObject *measured_bandwidth(PyObject *args, enum bandwidth what)
+{
+    Py_ssize_t bytes;
+    int threads;
+    if (!PyArg_ParseTuple(args, "ni", &bytes, &threads)) {
+        return NULL;
+    }
+    if (bytes < 64) {
+        return PyErr_Format(PyExc_ValueError, "bytes must be at least 64, not %zd", bytes);
+    }
+    double per_second;
+    Py_BEGIN_ALLOW_THREADS
+    per_second = bandwidth_measure(what, (size_t)bytes, threads);
+    Py_END_ALLOW_THREADS
+    return per_second > 0 ? PyFloat_FromDouble(per_second) : PyErr_NoMemory();
+}
+
+static PyObject *stream_bandwidth(PyObject *module, PyObject *args)
+{
+    (void)module;
+    return measured_bandwidth(args, BANDWIDTH_STREAMING_ADD);
+}
+
+static PyObject *copy_bandwidth(PyObject *module, PyObject *args)
+{
+    (void)module;
+    return measured_bandwidth(args, BANDWIDTH_COPY);
+}
+
 static PyObject *isas(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -102,7 +139,7 @@ static PyObject *isas(PyObject *module, PyObject *unused)
 
 static PyMethodDef methods[] = {
     {"parallel_clone", parallel_clone, METH_VARARGS,
-     "parallel_clone(ufunc, op, doc): a ufunc with the same loops, run on all cores."},
+     "parallel_clone(ufunc, op, doc, serial_if): a ufunc with the same loops, run on all cores."},
     {"set_process_threads", set_process_threads, METH_VARARGS, "Threads of the process; 0 unsets."},
     {"set_thread_threads", set_thread_threads, METH_VARARGS,
      "Threads for calls of this thread; 0 unsets."},
@@ -112,6 +149,11 @@ static PyMethodDef methods[] = {
     {"set_parallel_threshold", set_parallel_threshold, METH_VARARGS,
      "Elements from which calls use threads, 0 to learn it; returns the value before."},
     {"regions", regions, METH_NOARGS, "How often several threads ran so far."},
+    {"active_threads", active_threads, METH_NOARGS, "Threads that compute now, callers included."},
+    {"stream_bandwidth", stream_bandwidth, METH_VARARGS,
+     "stream_bandwidth(bytes, threads): bytes/s of a plain streaming add of arrays of that size."},
+    {"copy_bandwidth", copy_bandwidth, METH_VARARGS,
+     "copy_bandwidth(bytes, threads): bytes/s of a plain copy of an array of that size."},
     {"isas", isas, METH_NOARGS, "(instruction set in use, [instruction sets available])."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,0 +1,99 @@
+"""The command line: ``python -m numc_ufuncs``."""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+from . import _bench
+from ._config import show_config
+
+INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended
+
+
+def _writable(text):
+    """Refuse a bad path before minutes of measuring, and leave no trace of having looked."""
+    path = Path(text)
+    existed = path.exists()
+    try:
+        with path.open("a"):
+            pass
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"cannot write {text!r}: {error.strerror}") from None
+    if not existed:
+        os.unlink(path)
+    return path
+
+
+def _plottable(text):
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise argparse.ArgumentTypeError(
+            "needs matplotlib: pip install numc_ufuncs[plot]"
+        ) from None
+    kinds = Figure().canvas.get_supported_filetypes()
+    if Path(text).suffix[1:].lower() not in kinds:
+        raise argparse.ArgumentTypeError(f"{text!r} must end in one of .{', .'.join(kinds)}")
+    return _writable(text)
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="python -m numc_ufuncs", description="NumPy ufuncs that use the whole machine."
+    )
+    commands = parser.add_subparsers(dest="command", title="commands")
+    commands.add_parser("info", help="show the version, instruction set and threads in use")
+    bench = commands.add_parser(
+        "bench",
+        help="compare add and matmul with NumPy on this machine",
+        description="Compare add and matmul with NumPy on this machine. Exits with 1 if any result "
+        "differs from NumPy's.",
+    )
+    bench.add_argument("--quick", action="store_true", help="small sizes only: a check, no figures")
+    bench.add_argument("--json", metavar="FILE", type=_writable, help="write all figures to FILE")
+    bench.add_argument(
+        "--plot", metavar="FILE", type=_plottable, help="draw the ratios into FILE (matplotlib)"
+    )
+    return parser
+
+
+def _run_bench(options):
+    progress = _bench.progress_on_stderr()
+    try:
+        bench = _bench.Bench(options.quick, progress)
+        bench.run()
+    finally:
+        progress("")
+    _bench.report(bench)
+    if options.json:
+        figures = {"machine": bench.machine, "rows": bench.rows, "skipped": bench.skipped}
+        options.json.write_text(json.dumps(figures, indent=2) + "\n")
+    if options.plot:
+        _bench.plot(bench, options.plot)
+    return 1 if bench.differs else 0
+
+
+def main(arguments=None):
+    """Run the command line; return the exit code."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        if options.command == "info":
+            show_config()
+        elif options.command == "bench":
+            return _run_bench(options)
+        else:
+            parser.print_help()
+    except KeyboardInterrupt:
+        print("interrupted: nothing was written", file=sys.stderr)
+        return INTERRUPTED
+    except (OSError, MemoryError) as error:
+        print(f"{parser.prog}: error: {error or 'out of memory'}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

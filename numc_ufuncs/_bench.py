@@ -1,0 +1,342 @@
+"""``python -m numc_ufuncs bench``: this package against NumPy, on the machine at hand."""
+
+import platform
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from . import _core, _machine
+from ._config import info
+from ._ufuncs import add, matmul
+
+# What one run cannot tell from noise, even where NumPy against itself happened to agree better.
+LEAST_SPREAD = 0.05
+
+SECONDS = 85.0  # for the whole bench
+ROW_SECONDS = 1.0  # of repetitions
+LONGEST_ROW_SECONDS = 12.0  # a row that would take longer is skipped
+SAMPLE_SECONDS = 2e-4  # short calls are timed in groups that take this long
+LEAST_REPETITIONS, MOST_REPETITIONS = 3, 101
+BANDWIDTH_BYTES = 1 << 28
+
+ADD_SIZES = [10**power for power in range(4, 10)]
+MATMUL_SIZES = {
+    "float32": (512, 1024, 2048, 4096),
+    "float64": (512, 1024, 2048, 4096),
+    "int32": (256, 512),
+}
+QUICK_ADD_SIZES = [10**4, 10**5]
+QUICK_MATMUL_SIZES = {"float32": (64,), "float64": (64,), "int32": (32,)}
+ARRAYS_OF_ADD = 4  # two inputs, `out`, and the fresh output that it is checked against
+
+
+@dataclass
+class Case:
+    """One row to measure: what is called, on how many elements or rows."""
+
+    op: str
+    dtype: str
+    n: int
+    output: str  # "out=" or "new"
+
+    @property
+    def name(self):
+        return f"{self.op} {self.dtype} {self.output}"
+
+    @property
+    def operations(self):
+        """Bytes moved by add, arithmetic operations done by matmul."""
+        return 3 * self.n * np.dtype(self.dtype).itemsize if self.op == "add" else 2 * self.n**3
+
+    @property
+    def unit(self):
+        if self.op == "add":
+            return "GB/s"
+        return "GOP/s" if "int" in self.dtype else "GFLOP/s"
+
+
+def _time(function, calls):
+    start = time.perf_counter()
+    for _ in range(calls):
+        function()
+    return (time.perf_counter() - start) / calls
+
+
+def alternate(functions, seconds):
+    """Time functions in turn, so that whatever slows the machine meets all of them alike.
+
+    Parameters
+    ----------
+    functions : sequence of callable
+        Called without arguments; each was called before.
+    seconds : float
+        Time to spend, but at least three repetitions.
+
+    Returns
+    -------
+    list of list of float
+        For each function, seconds per call in each repetition.
+    """
+    calls = 1
+    while calls * min(_time(f, calls) for f in functions) < SAMPLE_SECONDS and seconds > 0:
+        calls *= 4
+    samples = [[] for _ in functions]
+    end = time.perf_counter() + seconds
+    while len(samples[0]) < MOST_REPETITIONS:
+        for function, times in zip(functions, samples, strict=True):
+            times.append(_time(function, calls))
+        if len(samples[0]) >= LEAST_REPETITIONS and time.perf_counter() > end:
+            break
+    return samples
+
+
+def spread(samples):
+    """How far one function is from itself: every other repetition against those between."""
+    return abs(statistics.median(samples[::2]) / statistics.median(samples[1::2]) - 1)
+
+
+def _same_bits(x, y):
+    # In blocks: a comparison of whole arrays would need a quarter of their memory again.
+    block = 1 << 20
+    x, y = x.view(np.uint32), y.view(np.uint32)
+    return all(np.array_equal(x[i : i + block], y[i : i + block]) for i in range(0, x.size, block))
+
+
+def _add_calls(case, operands):
+    """The two calls to time, and whether their results are equal."""
+    a, b, out = (operand[: case.n] for operand in operands)
+    out.fill(np.nan)
+    if case.output == "out=":
+        add(a, b, out=out)
+        same = _same_bits(np.add(a, b), out)
+        return (lambda: np.add(a, b, out=out)), (lambda: add(a, b, out=out)), same
+    np.add(a, b, out=out)
+    same = _same_bits(add(a, b), out)
+    return (lambda: np.add(a, b)), (lambda: add(a, b)), same
+
+
+def _matmul_calls(case, rng):
+    shape = case.n, case.n
+    if "int" in case.dtype:
+        a, b = (rng.integers(-100, 100, shape, dtype=case.dtype) for _ in "ab")
+        tolerance = 0.0
+    else:
+        # Positive entries: no cancellation, so the error is relative to the result. It grows with
+        # the square root of the number of terms, whatever order they are added in.
+        a, b = (rng.random(shape, dtype=case.dtype) for _ in "ab")
+        tolerance = 4 * sqrt(case.n) * np.finfo(case.dtype).eps
+    out = np.empty(shape, case.dtype)
+    expected = np.matmul(a, b)
+    matmul(a, b, out=out)
+    # An error of another size than allowed, and not a number at all, both count as different.
+    same = bool(np.all(np.abs(out - expected) <= tolerance * np.abs(expected)))
+    return (lambda: np.matmul(a, b, out=out)), (lambda: matmul(a, b, out=out)), same
+
+
+class Bench:
+    """Measures all cases, and keeps what came of them.
+
+    Parameters
+    ----------
+    quick : bool
+        Measure small sizes only, briefly: enough to see that all works.
+    progress : callable
+        Called with one line of text before each step.
+    """
+
+    def __init__(self, quick, progress):
+        self.rows = []
+        self.skipped = []
+        self._progress = progress
+        self._row_seconds = 0.01 if quick else ROW_SECONDS
+        self._add_sizes = QUICK_ADD_SIZES if quick else ADD_SIZES
+        self._matmul_sizes = QUICK_MATMUL_SIZES if quick else MATMUL_SIZES
+        # It takes three such arrays; like the cases, it leaves half of the free memory free.
+        self._bandwidth_bytes = min(
+            BANDWIDTH_BYTES >> 4 if quick else BANDWIDTH_BYTES, _machine.free_memory() // 6
+        )
+        self._end = time.perf_counter() + SECONDS
+        self._pair_seconds = {}
+        self.machine = self._describe()
+
+    def _describe(self):
+        configuration = info()
+        self._progress("memory bandwidth")
+        bandwidth = _core.stream_bandwidth(self._bandwidth_bytes, configuration["threads"])
+        return {
+            "cpu": _machine.cpu_model(),
+            "cpus": _machine.cpus(),
+            "memory_bytes": _machine.total_memory(),
+            "free_memory_bytes": _machine.free_memory(),
+            "last_level_cache_bytes": _machine.last_level_cache(),
+            "python": platform.python_version(),
+            "bandwidth_bytes_per_second": bandwidth,
+            "bandwidth_array_bytes": self._bandwidth_bytes,
+            **configuration,
+        }
+
+    @property
+    def differs(self):
+        return any(not row["same"] for row in self.rows)
+
+    def run(self):
+        rng = np.random.default_rng(0)
+        self._run_add(rng)
+        for dtype, sizes in self._matmul_sizes.items():
+            for n in sizes:
+                case = Case("matmul", dtype, n, "out=")
+                if self._affordable(case, growth=8):
+                    self._measure(case, lambda case=case: _matmul_calls(case, rng))
+
+    def _run_add(self, rng):
+        # Half of the free memory stays free: other programs need some as well.
+        largest = _machine.free_memory() / 2 / (4 * ARRAYS_OF_ADD)
+        sizes = [n for n in self._add_sizes if n <= largest]
+        for n in self._add_sizes[len(sizes) :]:
+            self.skipped.append(f"add float32 {n:,}: not enough free memory")
+        if not sizes:
+            return
+        self._progress("filling arrays")
+        operands = [rng.random(sizes[-1], dtype=np.float32) for _ in range(2)]
+        operands.append(np.empty(sizes[-1], np.float32))
+        for n in sizes:
+            for output in ("out=", "new"):
+                case = Case("add", "float32", n, output)
+                if self._affordable(case, growth=10):
+                    self._measure(case, lambda case=case: _add_calls(case, operands))
+
+    def _affordable(self, case, growth):
+        """Whether a case that is `growth` times the previous one of its name fits the time."""
+        expected = self._pair_seconds.get(case.name, 0.0) * growth * (LEAST_REPETITIONS + 1)
+        if expected <= min(LONGEST_ROW_SECONDS, self._end - time.perf_counter()):
+            return True
+        self._pair_seconds[case.name] = float("inf")
+        self.skipped.append(f"{case.name} {case.n:,}: would take too long")
+        return False
+
+    def _measure(self, case, prepare):
+        self._progress(f"{case.name} {case.n:,}")
+        theirs, ours, same = prepare()
+        samples = alternate((theirs, ours), self._row_seconds)
+        numpy_seconds, our_seconds = map(statistics.median, samples)
+        self._pair_seconds[case.name] = numpy_seconds + our_seconds
+        rate = case.operations / our_seconds
+        self.rows.append(
+            {
+                "op": case.op,
+                "dtype": case.dtype,
+                "n": case.n,
+                "output": case.output,
+                "numpy_seconds": numpy_seconds,
+                "our_seconds": our_seconds,
+                "repetitions": len(samples[0]),
+                "ratio": numpy_seconds / our_seconds,
+                "numpy_spread": spread(samples[0]),
+                "rate": rate / 1e9,
+                "unit": case.unit,
+                "share_of_limit": self._share(case, rate),
+                "same": same,
+            }
+        )
+
+    def _share(self, case, rate):
+        """Share of the memory bandwidth; None where memory is not what limits."""
+        cache = self.machine["last_level_cache_bytes"]
+        if case.op != "add" or case.operations < 2 * cache:
+            return None
+        return rate / self.machine["bandwidth_bytes_per_second"]
+
+
+def progress_on_stderr():
+    """A callable that shows its argument on stderr: in place on a terminal, else line by line."""
+    terminal = sys.stderr.isatty()
+
+    def show(text):
+        # \033[K erases what a longer line before left over.
+        line = f"\r{text}\033[K" if terminal else f"{text}\n" if text else ""
+        print(line, end="", file=sys.stderr, flush=True)
+
+    return show
+
+
+def _duration(seconds):
+    for unit, size in (("s ", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-6:.3g} µs"
+
+
+def _verdict(row):
+    if not row["same"]:
+        return "RESULTS DIFFER"
+    return "SLOWER" if row["ratio"] < 1 - max(row["numpy_spread"], LEAST_SPREAD) else ""
+
+
+def header(machine):
+    """Lines that name the machine, the versions and the limit."""
+    gib = 1 << 30
+    return [
+        f"numc_ufuncs {machine['version']}, NumPy {machine['numpy']}, Python {machine['python']}",
+        f"{machine['cpu']}, {machine['cpus']} CPUs, {machine['memory_bytes'] / gib:.1f} GiB memory "
+        f"({machine['free_memory_bytes'] / gib:.1f} free), "
+        f"{machine['last_level_cache_bytes'] / (1 << 20):.0f} MiB last-level cache",
+        f"ISA {machine['isa']} (of {', '.join(machine['isa_available'])}), "
+        f"threads {machine['threads']} ({machine['threads_reason']})",
+        f"limit: {machine['bandwidth_bytes_per_second'] / 1e9:.1f} GB/s, a plain streaming add of "
+        f"{machine['bandwidth_array_bytes'] >> 20} MiB arrays on the same threads",
+    ]
+
+
+def table(rows):
+    """Lines of the table, one for each row."""
+    lines = [
+        f"{'case':20} {'n':>13} {'NumPy':>9} {'ours':>9} {'ratio':>6} {'ours':>14} {'of limit':>8}"
+    ]
+    for row in rows:
+        share = row["share_of_limit"]
+        lines.append(
+            f"{row['op']} {row['dtype']} {row['output']}".ljust(20)
+            + f" {row['n']:>13,} {_duration(row['numpy_seconds']):>9}"
+            + f" {_duration(row['our_seconds']):>9} {row['ratio']:>6.2f}"
+            + f" {row['rate']:>6.1f} {row['unit']:<7}"
+            + f" {'-' if share is None else f'{share:.0%}':>8} {_verdict(row)}".rstrip()
+        )
+    return lines
+
+
+def report(bench):
+    """Print header, table and what was left out."""
+    print("\n".join(header(bench.machine)), end="\n\n")
+    print("\n".join(table(bench.rows)), end="\n\n")
+    for reason in bench.skipped:
+        print(f"skipped: {reason}")
+    print(
+        "Medians of alternating calls; ratio = NumPy / ours. SLOWER: by more than the spread of\n"
+        f"NumPy against itself in this run, and by more than {LEAST_SPREAD:.0%}.\n"
+        "-: no limit measured, or the arrays fit the cache."
+    )
+
+
+def plot(bench, path):
+    """Draw the ratios: add over the size, matmul as bars."""
+    from matplotlib.figure import Figure  # optional: the extra `plot`
+
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for output in ("out=", "new"):
+        rows = [row for row in bench.rows if row["op"] == "add" and row["output"] == output]
+        left.semilogx([r["n"] for r in rows], [r["ratio"] for r in rows], "o-", label=output)
+    left.set(title="add float32", xlabel="elements", ylabel="NumPy time / our time", ylim=0)
+    left.legend()
+    rows = [row for row in bench.rows if row["op"] == "matmul"]
+    right.barh([f"{r['dtype']} {r['n']}" for r in rows], [r["ratio"] for r in rows])
+    right.invert_yaxis()
+    right.set(title="matmul", xlabel="NumPy time / our time")
+    left.axhline(1, color="gray", linewidth=1)
+    right.axvline(1, color="gray", linewidth=1)
+    figure.suptitle(f"{bench.machine['cpu']}, {bench.machine['threads']} threads")
+    figure.savefig(path)

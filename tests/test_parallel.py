@@ -1,0 +1,248 @@
+"""parallel(): any ufunc on all cores, with the bits, errors and warnings of the serial one."""
+
+import gc
+import warnings
+
+import numpy as np
+import pytest
+import scipy.special
+
+import numc_ufuncs as nc
+
+SIZES = [1, 63, 64, 65, 127, 128, 129, 500, 501, 1000, 8191, 100_003]
+
+
+def test_is_cached_and_keeps_its_ufunc():
+    made = np.frompyfunc(lambda a: a + 1, 1, 1)
+    ours = nc.parallel(made)
+    assert nc.parallel(made) is ours
+    assert nc.parallel(ours) is ours
+    del made
+    gc.collect()
+    assert ours(np.array([1, 2], object)).tolist() == [2, 3]
+
+
+def test_own_ufuncs():
+    assert nc.parallel(nc.add) is nc.add
+    assert nc.parallel(np.add) is nc.add
+    assert nc.parallel(np.true_divide) is nc.divide
+
+
+def test_generalized_ufuncs_are_unchanged():
+    det = np.linalg._umath_linalg.det
+    assert nc.parallel(det) is det
+    assert nc.parallel(np.matmul) is nc.matmul
+
+
+@pytest.mark.parametrize("wrong", [None, 1, "exp", np.sum, np.exp.reduce, len, np.vectorize(abs)])
+def test_refuses_what_is_no_ufunc(wrong):
+    with pytest.raises(TypeError, match=r"parallel\(\) takes a numpy.ufunc"):
+        nc.parallel(wrong)
+
+
+def test_refuses_a_ufunc_without_inner_loops():
+    from numpy._core import umath
+
+    without = [u for u in vars(umath).values() if type(u) is np.ufunc and u.ntypes == 0]
+    assert without
+    for ufunc in without:
+        with pytest.raises(TypeError, match="no inner loops in its type table"):
+            nc.parallel(ufunc)
+
+
+@pytest.mark.usefixtures("threads_always")
+@pytest.mark.parametrize("name", ["gamma", "erf", "j0", "expit", "xlogy", "ellipj", "betainc"])
+def test_scipy_special(name, regions):
+    theirs = getattr(scipy.special, name)
+    ours = nc.parallel(theirs)
+    rng = np.random.default_rng(7)
+    for n in SIZES:
+        args = rng.uniform(0.1, 0.9, (theirs.nin, n))
+        expected, result = theirs(*args), ours(*args)
+        assert np.array_equal(result, expected, equal_nan=True)
+    assert regions() == sum(n > 64 for n in SIZES)
+
+
+@pytest.mark.usefixtures("threads_always")
+def test_objects_stay_serial(regions):
+    a = np.arange(1000).astype(object)
+    assert (nc.add(a, a) == a + a).all()
+    assert nc.parallel(np.frompyfunc(lambda x: x + 1, 1, 1))(a)[-1] == 1000
+    assert regions() == 0
+
+
+def message_of(function, *args):
+    with pytest.raises(Exception) as info:
+        function(*args)
+    return info.type, str(info.value)
+
+
+@pytest.mark.usefixtures("threads_always")
+class TestExceptionsOfWorkers:
+    """An error in any one element reaches the caller, whichever thread computed it."""
+
+    @pytest.mark.parametrize("n", [1, 65, 500, 501, 10_000, 1_000_000])
+    @pytest.mark.parametrize("where", ["first", "last", "all"])
+    def test_negative_integer_power(self, n, where):
+        exponent = np.ones(n, int)
+        exponent[{"first": 0, "last": -1, "all": slice(None)}[where]] = -1
+        base = np.full(n, 2)
+        assert message_of(nc.power, base, exponent) == message_of(np.power, base, exponent)
+        assert nc.power(base, 1)[-1] == 2  # and the next call is not affected
+
+    @pytest.mark.parametrize("n", [1, 65, 500, 501, 10_000, 1_000_000])
+    def test_timedelta_overflow(self, n):
+        a = np.full(n, np.timedelta64(2**62, "ns"))
+        factor = np.ones(n)
+        factor[-1] = np.inf
+        with np.errstate(all="ignore"):
+            assert nc.multiply(a, factor)[-1:].tolist() == np.multiply(a, factor)[-1:].tolist()
+        zero = np.zeros(n, "m8[ns]")
+        with warnings.catch_warnings(record=True) as ours:
+            warnings.simplefilter("always")
+            nc.floor_divide(a, zero)
+        with warnings.catch_warnings(record=True) as theirs:
+            warnings.simplefilter("always")
+            np.floor_divide(a, zero)
+        assert [str(w.message) for w in ours] == [str(w.message) for w in theirs]
+
+    @pytest.mark.parametrize("n", [1, 65, 500, 501, 10_000, 1_000_000])
+    @pytest.mark.parametrize("name", ["psi", "ellipk", "chdtr"])
+    def test_scipy_errstate(self, n, name):
+        theirs = getattr(scipy.special, name)
+        ours = nc.parallel(theirs)
+        bad = {"psi": (-0.0,), "ellipk": (1e300,), "chdtr": (-1.0, 0.5)}[name]
+        args = [np.full(n, 0.5) for _ in bad]
+        for arg, value in zip(args, bad, strict=True):
+            arg[-1] = value
+        with scipy.special.errstate(all="raise"):
+            assert message_of(ours, *args) == message_of(theirs, *args)
+        assert np.array_equal(ours(*args), theirs(*args), equal_nan=True)
+
+
+def warning_texts(function, *args):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        function(*args)
+    return [(w.category, str(w.message)) for w in caught]
+
+
+@pytest.mark.usefixtures("threads_always")
+class TestFloatingPointFlagsOfWorkers:
+    CASES = (
+        ("add", (1e308, 1e308), "overflow"),
+        ("multiply", (1e-300, 1e-300), "underflow"),
+        ("divide", (1.0, 0.0), "divide"),
+        ("subtract", (np.inf, np.inf), "invalid"),
+        ("sqrt", (-1.0,), "invalid"),
+        ("exp", (1000.0,), "overflow"),
+        ("log", (0.0,), "divide"),
+    )
+
+    @pytest.mark.parametrize(("name", "bad", "kind"), CASES)
+    @pytest.mark.parametrize("n", SIZES)
+    @pytest.mark.parametrize("where", ["first", "middle", "last"])
+    def test_every_way_of_handling(self, name, bad, kind, n, where):
+        ours, theirs = getattr(nc, name), getattr(np, name)
+        args = [np.full(n, 2.0) for _ in bad]
+        for arg, value in zip(args, bad, strict=True):
+            arg[{"first": 0, "middle": n // 2, "last": -1}[where]] = value
+        with np.errstate(all="ignore"):
+            assert warning_texts(ours, *args) == []
+        with np.errstate(all="ignore", **{self.option(kind): "warn"}):
+            expected = warning_texts(theirs, *args)
+            assert expected
+            assert warning_texts(ours, *args) == expected
+        with np.errstate(all="ignore", **{self.option(kind): "raise"}):
+            assert message_of(ours, *args) == message_of(theirs, *args)
+        calls = []
+        with np.errstate(all="ignore", **{self.option(kind): "call"}):
+            before = np.seterrcall(lambda text, flag: calls.append((text, flag)))
+            try:
+                ours(*args)
+                theirs(*args)
+            finally:
+                np.seterrcall(before)
+        assert len(calls) == 2
+        assert calls[0] == calls[1]
+
+    @staticmethod
+    def option(kind):
+        return {"overflow": "over", "underflow": "under"}.get(kind, kind)
+
+    def test_flags_of_an_earlier_call_are_not_reported(self):
+        a = np.full(10_000, 1e308)
+        with np.errstate(all="ignore"):
+            nc.add(a, a)
+        assert warning_texts(nc.add, np.ones(10_000), 1.0) == []
+
+
+@pytest.mark.usefixtures("threads_always")
+class TestOverlap:
+    """Element k may depend on what element k-1 wrote: then order matters."""
+
+    @pytest.mark.parametrize("n", SIZES[4:])
+    @pytest.mark.parametrize("shift", [-2, -1, 1, 2, 64])
+    def test_shifted_output(self, n, shift):
+        def shifted(function):
+            x = np.arange(n + 200, dtype=float)
+            y = np.full(n, 0.5)
+            function(x[100 : 100 + n], y, out=x[100 + shift : 100 + shift + n])
+            return x
+
+        assert np.array_equal(shifted(nc.add), shifted(np.add))
+
+    def test_accumulate_and_reduce(self):
+        x = np.random.default_rng(1).normal(size=100_003)
+        assert np.array_equal(nc.add.accumulate(x), np.add.accumulate(x))
+        assert nc.multiply.reduce(x) == np.multiply.reduce(x)
+        assert np.array_equal(nc.add.reduceat(x, [0, 5, 700]), np.add.reduceat(x, [0, 5, 700]))
+
+    def test_output_that_is_narrower_than_the_step(self):
+        base = np.zeros(3000)
+        out = np.lib.stride_tricks.as_strided(base, (2000,), (4,))
+        expected = np.lib.stride_tricks.as_strided(base.copy(), (2000,), (4,))
+        x = np.arange(2000.0)
+        np.negative(x, out=expected)
+        nc.negative(x, out=out)
+        assert np.array_equal(out, expected, equal_nan=True)
+
+    def test_interleaved_operands_use_threads(self, regions):
+        z = np.random.default_rng(2).normal(size=20_000).view(complex)
+        expected = z.copy()
+        np.add(expected.real, 1, out=expected.imag)
+        nc.add(z.real, 1, out=z.imag)
+        assert np.array_equal(z, expected)
+        assert regions() == 1
+
+
+@pytest.mark.usefixtures("threads_always")
+@pytest.mark.parametrize("n", SIZES)
+def test_several_outputs(n):
+    x = np.random.default_rng(n).normal(scale=1e3, size=n)
+    for name in ("modf", "frexp"):
+        for result, expected in zip(getattr(nc, name)(x), getattr(np, name)(x), strict=True):
+            assert np.array_equal(result, expected)
+    assert np.array_equal(nc.divmod(x, 7.0), np.divmod(x, 7.0))
+
+
+def test_large_arrays_learn_to_use_threads(regions):
+    """No threshold is forced here: an expensive loop over many elements must end up threaded."""
+    x = np.random.default_rng(0).uniform(1, 2, 1_000_000)
+    with nc.config(threads=2):
+        result = nc.parallel(scipy.special.gammaln)(x)
+    assert regions() > 0
+    assert np.array_equal(result, scipy.special.gammaln(x))
+
+
+def test_streaming_stores(regions):
+    """Larger than any cache: the kernel that writes past it."""
+    n = 60_000_011
+    a = np.random.default_rng(0).integers(-100, 100, n, dtype="i1")
+    b = a[::-1].copy()
+    for dtype in ("i1", "f4"):
+        x, y = a.astype(dtype), b.astype(dtype)
+        out = np.empty(n + 3, dtype)[3:]
+        assert nc.add(x, y, out=out) is out
+        assert np.array_equal(out, np.add(x, y))
+    assert regions() > 0 or nc.get_config()["threads"] == 1

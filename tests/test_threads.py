@@ -1,0 +1,291 @@
+"""How many threads run, after fork, among other threads, and under every kind of limit."""
+
+import concurrent.futures
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import threadpoolctl
+
+import numc_ufuncs as nc
+
+BIG = 200_000
+
+
+def run(code, **environment):
+    """What a new process prints, as JSON."""
+    environment = {k: v for k, v in {**os.environ, **environment}.items() if v is not None}
+    done = subprocess.run(
+        [sys.executable, "-c", "import numc_ufuncs as nc, numpy as np, json, os\n" + code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), done.stderr
+
+
+LIMIT = "print(json.dumps(nc._core.thread_limit()))"
+WITHOUT = {"OMP_NUM_THREADS": None, "NUMC_NUM_THREADS": None, "NUMC_CGROUP_ROOT": "/nonexistent"}
+
+
+class TestLimit:
+    def test_all_cpus(self):
+        (threads, _), _ = run(LIMIT, **WITHOUT)
+        assert threads == len(os.sched_getaffinity(0))
+
+    def test_omp_num_threads(self):
+        (threads, reason), _ = run(LIMIT, **{**WITHOUT, "OMP_NUM_THREADS": "1"})
+        assert threads == 1
+        if len(os.sched_getaffinity(0)) > 1:
+            assert "OMP_NUM_THREADS" in reason
+
+    def test_numc_num_threads(self):
+        (threads, _), _ = run(LIMIT, **{**WITHOUT, "NUMC_NUM_THREADS": "1"})
+        assert threads == 1
+
+    @pytest.mark.parametrize("bad", ["0", "-1", "two", "1.5", "1 2"])
+    def test_bad_numc_num_threads_warns(self, bad):
+        (threads, _), stderr = run(LIMIT, **{**WITHOUT, "NUMC_NUM_THREADS": bad})
+        assert threads == len(os.sched_getaffinity(0))
+        assert f"NUMC_NUM_THREADS={bad!r} is ignored" in stderr
+
+    def test_affinity(self):
+        code = "os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])\n" + LIMIT
+        (threads, reason), _ = run(code, **WITHOUT)
+        assert threads == 1
+        assert "CPUs" in reason
+
+    def test_threadpoolctl(self):
+        x = np.ones(BIG)
+        with threadpoolctl.threadpool_limits(limits=1, user_api="openmp"):
+            assert nc.get_config()["threads"] == 1
+            nc.add(x, x)
+        with threadpoolctl.threadpool_limits(limits=2, user_api="openmp"):
+            cpus = len(os.sched_getaffinity(0))
+            assert nc.get_config()["threads"] == min(2, cpus)
+
+    def test_config_exceeds_the_cpus(self):
+        with nc.config(threads=37):
+            assert nc.get_config()["threads"] == 37
+
+
+def fake_cgroup(root, groups, files):
+    (root / "proc/self").mkdir(parents=True)
+    (root / "proc/self/cgroup").write_text(groups)
+    for name, text in files.items():
+        path = root / "sys/fs/cgroup" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+class TestCgroup:
+    @pytest.mark.parametrize(
+        ("quota", "cpus"), [("100000 100000", 1), ("150000 100000", 2), ("max 100000", 0)]
+    )
+    def test_v2(self, tmp_path, quota, cpus):
+        fake_cgroup(tmp_path, "0::/a/b\n", {"a/b/cpu.max": quota + "\n"})
+        assert nc._core.cgroup_quota(str(tmp_path)) == cpus
+
+    def test_v2_ancestors_count(self, tmp_path):
+        files = {"a/b/cpu.max": "800000 100000\n", "a/cpu.max": "300000 100000\n"}
+        fake_cgroup(tmp_path, "0::/a/b\n", files)
+        assert nc._core.cgroup_quota(str(tmp_path)) == 3
+
+    @pytest.mark.parametrize("folder", ["cpu", "cpu,cpuacct"])
+    def test_v1(self, tmp_path, folder):
+        files = {f"{folder}/x/cpu.cfs_quota_us": "250000", f"{folder}/x/cpu.cfs_period_us": "100000"}
+        fake_cgroup(tmp_path, "4:cpu,cpuacct:/x\n3:cpuset:/y\n", files)
+        assert nc._core.cgroup_quota(str(tmp_path)) == 3
+
+    def test_v1_unlimited(self, tmp_path):
+        files = {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}
+        fake_cgroup(tmp_path, "4:cpu:/\n", files)
+        assert nc._core.cgroup_quota(str(tmp_path)) == 0
+
+    def test_sets_the_number_of_threads(self, tmp_path):
+        fake_cgroup(tmp_path, "0::/\n", {"cpu.max": "50000 100000\n"})
+        (threads, reason), _ = run(LIMIT, **{**WITHOUT, "NUMC_CGROUP_ROOT": str(tmp_path)})
+        assert threads == 1
+        if len(os.sched_getaffinity(0)) > 1:
+            assert "control group" in reason
+
+    def test_no_files(self, tmp_path):
+        assert nc._core.cgroup_quota(str(tmp_path)) == 0
+
+
+def sum_of_one_add(n):
+    return float(nc.add(np.ones(n), 1.0).sum()), nc._core.regions()
+
+
+@pytest.mark.usefixtures("threads_always")
+class TestFork:
+    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+    @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+    def test_multiprocessing(self, method):
+        sum_of_one_add(BIG)
+        context = multiprocessing.get_context(method)
+        with context.Pool(2) as pool:
+            results = pool.map_async(sum_of_one_add, [BIG] * 4).get(timeout=100)
+        assert [total for total, _ in results] == [2.0 * BIG] * 4
+
+    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+    def test_a_forked_child_computes_serially(self):
+        before = sum_of_one_add(BIG)[1]
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            total, regions = sum_of_one_add(BIG)
+            os.write(writer, b"right" if total == 2.0 * BIG and regions == before else b"wrong")
+            os._exit(0)
+        os.close(writer)
+        with os.fdopen(reader, "rb") as pipe:
+            assert pipe.read() == b"right"
+        os.waitpid(child, 0)
+        assert sum_of_one_add(BIG)[1] > before
+
+    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+    def test_fork_while_other_threads_compute(self):
+        stop = threading.Event()
+
+        def work():
+            x = np.ones(BIG)
+            while not stop.is_set():
+                nc.add(x, x)
+
+        workers = [threading.Thread(target=work) for _ in range(4)]
+        for worker in workers:
+            worker.start()
+        try:
+            for _ in range(10):
+                child = os.fork()
+                if child == 0:
+                    os._exit(0 if sum_of_one_add(BIG)[0] == 2.0 * BIG else 1)
+                assert os.waitpid(child, 0)[1] == 0
+        finally:
+            stop.set()
+            for worker in workers:
+                worker.join()
+
+
+class TestManyCallers:
+    def test_shared_inputs_give_right_results(self, threads_always):
+        rng = np.random.default_rng(3)
+        a, b = rng.normal(size=(2, BIG))
+        expected = {f: getattr(np, f)(a, b) for f in ("add", "multiply", "hypot", "arctan2")}
+        start = threading.Barrier(16)
+
+        def work(index):
+            name = list(expected)[index % 4]
+            start.wait()
+            for _ in range(20):
+                if not np.array_equal(getattr(nc, name)(a, b), expected[name]):
+                    return False
+            return True
+
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            assert all(pool.map(work, range(16)))
+
+    def test_callers_share_the_cores(self, threads_always):
+        """Threads that run our code at once: at most the limit and the callers."""
+        limit, callers = 3, 16
+        x = np.random.default_rng(0).uniform(1, 2, 1_000_000)
+        stop = threading.Event()
+
+        def work():
+            while not stop.is_set():
+                nc.power(x, 1.7)
+
+        threads = [threading.Thread(target=work) for _ in range(callers)]
+        for thread in threads:
+            thread.start()
+        most = 0
+        try:
+            for _ in range(200):
+                most = max(most, nc._core.active_threads())
+                time.sleep(0)
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+        assert 1 < most <= limit + callers
+        assert nc._core.active_threads() == 0
+
+    def test_limits_of_one_thread_do_not_leak(self):
+        inside, outside = [], []
+
+        def other():
+            outside.append(nc.get_config()["threads"])
+
+        with nc.config(threads=5):
+            inside.append(nc.get_config()["threads"])
+            thread = threading.Thread(target=other)
+            thread.start()
+            thread.join()
+        assert inside == [5]
+        assert outside == [nc.get_config()["threads"]]
+
+    def test_threads_that_come_and_go(self, threads_always):
+        """Each Python thread gets a pool of its own, which ends with it, exceptions and all."""
+
+        def work():
+            exponent = np.ones(BIG, int)
+            exponent[-1] = -1
+            with pytest.raises(ValueError, match="negative integer powers"):
+                nc.power(np.full(BIG, 2), exponent)
+
+        for _ in range(30):
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join(100)
+            assert not thread.is_alive()
+
+
+def test_the_caller_has_the_gil_and_workers_need_it(threads_always):
+    """NumPy keeps the GIL for 500 elements: a worker that raises must get it all the same."""
+    code = (
+        "nc._core.set_parallel_threshold(1); nc.set_config(threads=3)\n"
+        "for n in range(65, 501, 7):\n"
+        "    try: nc.power(np.full(n, 2), np.full(n, -1))\n"
+        "    except ValueError: pass\n"
+        "print(json.dumps(nc._core.regions()))"
+    )
+    regions, _ = run(code)
+    assert regions > 50
+
+
+def test_interpreter_ends_cleanly_after_worker_exceptions():
+    code = (
+        "nc._core.set_parallel_threshold(1); nc.set_config(threads=4)\n"
+        "try: nc.power(np.full(100000, 2), np.full(100000, -1))\n"
+        "except ValueError: print(json.dumps('raised'))"
+    )
+    result, stderr = run(code)
+    assert result == "raised"
+    assert not stderr
+
+
+def test_rounding_mode_and_flush_to_zero_reach_the_workers(threads_always):
+    """The floating-point environment of the calling thread is that of the whole call."""
+    import ctypes
+    import ctypes.util
+
+    libm = ctypes.CDLL(ctypes.util.find_library("m"))
+    upward = {"x86_64": 0x800, "aarch64": 0x400000}[os.uname().machine]
+    x = np.full(BIG, 1.0)
+    y = np.full(BIG, 1e-20)
+    try:
+        assert libm.fesetround(upward) == 0
+        result = nc.add(x, y)
+    finally:
+        libm.fesetround(0)
+    assert (result == np.nextafter(1.0, 2.0)).all()
+    assert (nc.add(x, y) == 1.0).all()
