@@ -88,6 +88,7 @@ def _clone(ufunc, op, doc):
     if _has_name_here(ufunc):
         try:
             clone.__module__ = _PACKAGE
+            clone.__qualname__ = ufunc.__name__  # numpy.ma reads it
         except AttributeError:
             pass  # NumPy 2.0 and 2.1 have no such attribute: pickle finds the name by search
     # Two threads may get here at once; both must see one object.

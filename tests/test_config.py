@@ -31,9 +31,8 @@ def test_config_nests_and_restores():
     with nc.config(threads=3):
         with nc.config(device="cpu"):
             assert nc.get_config() == {"threads": 3, "device": "cpu"}
-        with pytest.raises(ZeroDivisionError), nc.config(threads=9):
-            assert nc.get_config()["threads"] == 9
-            raise ZeroDivisionError
+        with pytest.raises(ValueError, match="no number"), nc.config(threads=9):
+            int("no number")
         assert nc.get_config() == {"threads": 3, "device": before["device"]}
     assert nc.get_config() == before
 
@@ -73,7 +72,7 @@ def test_config_decides_how_many_run():
 class TestErrors:
     @pytest.mark.parametrize("bad", [0, -1, 1.5, "2", True, 10**6])
     def test_threads(self, set_options, bad):
-        with pytest.raises(ValueError, match="threads must be .* got"):
+        with pytest.raises(ValueError, match=r"threads must be .* got"):
             set_options(threads=bad)
 
     @pytest.mark.parametrize("bad", ["gpu", 1, "CPU"])

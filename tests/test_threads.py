@@ -102,7 +102,10 @@ class TestCgroup:
 
     @pytest.mark.parametrize("folder", ["cpu", "cpu,cpuacct"])
     def test_v1(self, tmp_path, folder):
-        files = {f"{folder}/x/cpu.cfs_quota_us": "250000", f"{folder}/x/cpu.cfs_period_us": "100000"}
+        files = {
+            f"{folder}/x/cpu.cfs_quota_us": "250000",
+            f"{folder}/x/cpu.cfs_period_us": "100000",
+        }
         fake_cgroup(tmp_path, "4:cpu,cpuacct:/x\n3:cpuset:/y\n", files)
         assert nc._core.cgroup_quota(str(tmp_path)) == 3
 
@@ -186,10 +189,7 @@ class TestManyCallers:
         def work(index):
             name = list(expected)[index % 4]
             start.wait()
-            for _ in range(20):
-                if not np.array_equal(getattr(nc, name)(a, b), expected[name]):
-                    return False
-            return True
+            return all(np.array_equal(getattr(nc, name)(a, b), expected[name]) for _ in range(20))
 
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
             assert all(pool.map(work, range(16)))

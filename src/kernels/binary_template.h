@@ -4,7 +4,8 @@
  *   WIDE     the type that computes one element: ELEMENT, or unsigned where C would promote to int */
 #define element JOIN(element, DTYPE)
 #define vector JOIN(vector, DTYPE)
-#define load JOIN(load, DTYPE)
+#define element_at JOIN(element_at, DTYPE)
+#define vector_at JOIN(vector_at, DTYPE)
 #define store JOIN(store, DTYPE)
 #define splat JOIN(splat, DTYPE)
 #define contiguous JOIN(contiguous, DTYPE)
@@ -14,10 +15,18 @@
 typedef ELEMENT element;
 typedef ELEMENT vector __attribute__((vector_size(VECTOR_BYTES)));
 
-INLINE vector load(const char *from)
+/* An operand that does not vary is `one`, a single element, for all. */
+INLINE element element_at(const char *operand, ptrdiff_t at, bool varies, element one)
 {
-    vector v;
-    memcpy(&v, from, sizeof v);
+    return varies ? *(const element *)(operand + at) : one;
+}
+
+INLINE vector vector_at(const char *operand, ptrdiff_t at, bool varies, vector all_one)
+{
+    vector v = all_one;
+    if (varies) {
+        memcpy(&v, operand + at, sizeof v);
+    }
     return v;
 }
 
@@ -39,7 +48,6 @@ INLINE vector splat(element x)
     return v;
 }
 
-/* An operand that does not vary is one element, used for all. */
 INLINE void contiguous(const char *a, const char *b, char *out, ptrdiff_t n, bool a_varies,
                        bool b_varies, bool stream, element (*value)(element, element),
                        vector (*vector_value)(vector, vector))
@@ -49,39 +57,37 @@ INLINE void contiguous(const char *a, const char *b, char *out, ptrdiff_t n, boo
     const element a_one = *(const element *)a, b_one = *(const element *)b;
     const vector a_all = splat(a_one), b_all = splat(b_one);
     ptrdiff_t at = 0;
-#define ONE_ELEMENT                                                                                \
-    *(element *)(out + at) = value(a_varies ? *(const element *)(a + at) : a_one,                  \
-                                   b_varies ? *(const element *)(b + at) : b_one)
-#define ONE_VECTOR                                                                                 \
-    store(out + at,                                                                                \
-          vector_value(a_varies ? load(a + at) : a_all, b_varies ? load(b + at) : b_all), stream)
     if (stream || end >= ALIGNED_FROM_BYTES) {
         for (; at < end && (uintptr_t)(out + at) % VECTOR_BYTES != 0; at += size) {
-            ONE_ELEMENT;
+            *(element *)(out + at) =
+                value(element_at(a, at, a_varies, a_one), element_at(b, at, b_varies, b_one));
         }
         for (; at + VECTOR_BYTES <= end && (uintptr_t)(out + at) % LINE_BYTES != 0;
              at += VECTOR_BYTES) {
-            ONE_VECTOR;
+            const vector v =
+                vector_value(vector_at(a, at, a_varies, a_all), vector_at(b, at, b_varies, b_all));
+            store(out + at, v, stream);
         }
     }
     for (; at + LINE_BYTES <= end; at += LINE_BYTES) {
-        vector v[LINE_BYTES / VECTOR_BYTES];
+        vector line[LINE_BYTES / VECTOR_BYTES];
         for (int i = 0; i < LINE_BYTES / VECTOR_BYTES; i++) {
-            v[i] = vector_value(a_varies ? load(a + at + i * VECTOR_BYTES) : a_all,
-                                b_varies ? load(b + at + i * VECTOR_BYTES) : b_all);
+            line[i] = vector_value(vector_at(a, at + i * VECTOR_BYTES, a_varies, a_all),
+                                   vector_at(b, at + i * VECTOR_BYTES, b_varies, b_all));
         }
         for (int i = 0; i < LINE_BYTES / VECTOR_BYTES; i++) {
-            store(out + at + i * VECTOR_BYTES, v[i], stream);
+            store(out + at + i * VECTOR_BYTES, line[i], stream);
         }
     }
     for (; at + VECTOR_BYTES <= end; at += VECTOR_BYTES) {
-        ONE_VECTOR;
+        const vector v =
+            vector_value(vector_at(a, at, a_varies, a_all), vector_at(b, at, b_varies, b_all));
+        store(out + at, v, stream);
     }
     for (; at < end; at += size) {
-        ONE_ELEMENT;
+        *(element *)(out + at) =
+            value(element_at(a, at, a_varies, a_one), element_at(b, at, b_varies, b_one));
     }
-#undef ONE_ELEMENT
-#undef ONE_VECTOR
     if (stream) {
         stream_fence();
     }
@@ -139,11 +145,9 @@ INLINE void run(char *const data[], const ptrdiff_t step[], ptrdiff_t n, bool st
         run(data, step, n, CAN_STREAM, JOIN(op##_value, DTYPE), JOIN(op##_vector, DTYPE));         \
     }
 
-/* BINARY_OP(add, FLOAT, …) expands to BINARY_OP_FLOAT_IN_FLOAT for a dtype of class FLOAT, and to
- * an empty macro for a dtype of another class. */
-#define BINARY_OP(op, class, expression) BINARY_OP_IN(op, class, CLASS, expression)
-#define BINARY_OP_IN(op, class, dtype_class, expression) BINARY_OP_IN_(op, class, dtype_class, expression)
-#define BINARY_OP_IN_(op, class, dtype_class, expression) class##_IN_##dtype_class(op, expression)
+/* BINARY_OP(add, FLOAT, a + b) becomes FLOAT_IN_FLOAT(add, a + b) for a dtype of class FLOAT, and
+ * FLOAT_IN_INTEGER(add, a + b), which is nothing, for another. */
+#define BINARY_OP(op, class, expression) JOIN(class##_IN, CLASS)(op, expression)
 #define INTEGER_IN_FLOAT(op, expression)
 #define FLOAT_IN_INTEGER(op, expression)
 
@@ -153,8 +157,8 @@ INLINE void run(char *const data[], const ptrdiff_t step[], ptrdiff_t n, bool st
 #undef INTEGER_IN_INTEGER
 #undef FLOAT_IN_FLOAT
 
-#define ROW(op)                                                                                    \
-    {#op, KIND, sizeof(element), JOIN(op, DTYPE), CAN_STREAM ? JOIN(op##_streaming, DTYPE) : NULL},
+#define STREAMING(op) CAN_STREAM ? JOIN(op##_streaming, DTYPE) : NULL
+#define ROW(op) {#op, KIND, sizeof(element), JOIN(op, DTYPE), STREAMING(op)},
 #define INTEGER_IN_INTEGER(op, expression) ROW(op)
 #define FLOAT_IN_FLOAT(op, expression) ROW(op)
 static const struct kernel JOIN(rows, DTYPE)[] = {
@@ -166,14 +170,14 @@ static const struct kernel JOIN(rows, DTYPE)[] = {
 #undef INTEGER_IN_FLOAT
 #undef FLOAT_IN_INTEGER
 #undef ROW
+#undef STREAMING
 #undef BINARY_OP
-#undef BINARY_OP_IN
-#undef BINARY_OP_IN_
 #undef KERNELS
 
 #undef element
 #undef vector
-#undef load
+#undef element_at
+#undef vector_at
 #undef store
 #undef splat
 #undef contiguous

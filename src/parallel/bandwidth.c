@@ -27,8 +27,8 @@ static void streaming_add(const char *a, const char *b, char *out, size_t bytes)
 {
 #if defined(__x86_64__)
     for (size_t i = 0; i < bytes; i += 16) {
-        const __m128 sum = _mm_add_ps(_mm_load_ps((const float *)(a + i)),
-                                      _mm_load_ps((const float *)(b + i)));
+        const __m128 sum =
+            _mm_add_ps(_mm_load_ps((const float *)(a + i)), _mm_load_ps((const float *)(b + i)));
         _mm_stream_ps((float *)(out + i), sum);
     }
     _mm_sfence();

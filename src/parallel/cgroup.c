@@ -28,7 +28,7 @@ static int cpus_of(long long quota, long long period)
     if (quota <= 0 || period <= 0) {
         return 0;
     }
-    const long long cpus = (quota + period - 1) / period;
+    const long long cpus = quota / period + (quota % period != 0);
     return cpus < INT_MAX ? (int)cpus : INT_MAX;
 }
 

@@ -121,23 +121,34 @@ struct split {
     char *const *data;
     const ptrdiff_t *step;
     ptrdiff_t n;
-    _Atomic ptrdiff_t next;
+    ptrdiff_t first, second; /* where the first two parts begin */
+    _Atomic ptrdiff_t next;  /* where the next part to be taken begins */
 };
 
-/* Parts are taken, not assigned, and shrink towards the end: a thread that the system holds up, or
- * whose elements are dearer, does not keep the others waiting. */
+/* The size of the part that begins at `first`. Parts shrink towards the end: a thread that the system
+ * holds up, or whose elements are dearer, does not keep the others waiting. */
+static ptrdiff_t part_size(ptrdiff_t first, ptrdiff_t n, int threads)
+{
+    const ptrdiff_t left = n - first;
+    const ptrdiff_t least = n / ((ptrdiff_t)threads * BLOCK);
+    ptrdiff_t size = left / (2 * (ptrdiff_t)threads);
+    size = size > least ? size : least;
+    size = size / BLOCK * BLOCK + BLOCK;
+    return size < left ? size : left;
+}
+
 static void run_share(void *context, int index, int count)
 {
-    (void)index;
     struct split *split = context;
-    const ptrdiff_t least = split->n / ((ptrdiff_t)count * BLOCK);
+    /* The first part is the caller's: some of NumPy's loops clear the floating-point flags of their
+     * thread, and with them those that NumPy's casts have raised before. */
+    if (index == 0) {
+        run_part(split->loop, split->call, split->order, split->data, split->step, split->first,
+                 split->second - split->first);
+    }
     ptrdiff_t first = atomic_load(&split->next);
     while (first < split->n) {
-        ptrdiff_t size = (split->n - first) / (2 * (ptrdiff_t)count);
-        size = size > least ? size : least;
-        size = (size + BLOCK - 1) / BLOCK * BLOCK;
-        size = size > BLOCK ? size : BLOCK;
-        size = size < split->n - first ? size : split->n - first;
+        const ptrdiff_t size = part_size(first, split->n, count);
         if (atomic_compare_exchange_weak(&split->next, &first, first + size)) {
             run_part(split->loop, split->call, split->order, split->data, split->step, first, size);
             first = atomic_load(&split->next);
@@ -180,7 +191,8 @@ void elementwise_run(struct elementwise *loop, void *call, char *const data[],
         run_part(loop, call, order, data, step, done, n - done);
         return;
     }
-    struct split split = {loop, call, order, data, step, n, done};
+    const ptrdiff_t second = done + part_size(done, n, threads);
+    struct split split = {loop, call, order, data, step, n, done, second, second};
     loop->before_threads(call);
     region_run(threads, run_share, &split);
     loop->after_threads(call);

@@ -82,7 +82,7 @@ struct elementwise {
     size_t item_size[MOST_OPERANDS];
     ptrdiff_t tiny;
     _Atomic ptrdiff_t serial_below; /* calls of fewer elements stay on the calling thread */
-    _Atomic unsigned calls;       /* that were not tiny */
+    _Atomic unsigned calls;         /* that were not tiny */
 };
 
 /* Completes a loop whose operands are described: nothing is learnt yet. */

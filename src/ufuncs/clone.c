@@ -56,9 +56,9 @@ static const struct kernel *kernel_of_row(const char *op, const char types[], in
         }
     }
     const int type = types[0];
-    const char kind = PyTypeNum_ISINTEGER(type)                     ? 'i'
-                      : type == NPY_FLOAT || type == NPY_DOUBLE     ? 'f'
-                                                                    : '\0';
+    const char kind = PyTypeNum_ISINTEGER(type)                 ? 'i'
+                      : type == NPY_FLOAT || type == NPY_DOUBLE ? 'f'
+                                                                : '\0';
     if (op == NULL || kind == '\0') {
         return NULL;
     }
@@ -172,8 +172,7 @@ static PyObject *forward_unknown_dtypes(PyObject *self, PyObject *const *args, s
 {
     PyObject *result = numpy_vectorcall(self, args, count, keywords);
     if (result == NULL && no_loop_error_of(self)) {
-        struct clone *clone =
-            PyCapsule_GetPointer(((PyUFuncObject *)self)->obj, capsule_name);
+        struct clone *clone = PyCapsule_GetPointer(((PyUFuncObject *)self)->obj, capsule_name);
         if (clone != NULL) {
             /* The first call may have used the slot in front of the arguments. */
             result = PyObject_Vectorcall((PyObject *)clone->original, args,
@@ -183,8 +182,7 @@ static PyObject *forward_unknown_dtypes(PyObject *self, PyObject *const *args, s
     return result;
 }
 
-PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc,
-                      PyObject *serial_if)
+PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, PyObject *serial_if)
 {
     struct clone *clone = clone_tables(original, op, doc, serial_if);
     if (clone == NULL) {

@@ -102,10 +102,8 @@ static PyObject *measured_bandwidth(PyObject *args, enum bandwidth what)
         return PyErr_Format(PyExc_ValueError, "bytes must be at least 64, not %zd", bytes);
     }
     double per_second;
-    Py_BEGIN_ALLOW_THREADS
-    per_second = bandwidth_measure(what, (size_t)bytes, threads);
-    Py_END_ALLOW_THREADS
-    return per_second > 0 ? PyFloat_FromDouble(per_second) : PyErr_NoMemory();
+    Py_BEGIN_ALLOW_THREADS per_second = bandwidth_measure(what, (size_t)bytes, threads);
+    Py_END_ALLOW_THREADS return per_second > 0 ? PyFloat_FromDouble(per_second) : PyErr_NoMemory();
 }
 
 static PyObject *stream_bandwidth(PyObject *module, PyObject *args)

@@ -1,0 +1,56 @@
+# make bench | test | lint | asv | clean. Everything is installed into .venv, nothing elsewhere.
+PYTHON ?= python3
+PYTEST_ARGS ?=
+
+venv := $(CURDIR)/.venv
+build := $(CURDIR)/build
+# Meson finds numpy-config and ninja, and pytest the tools it starts, by PATH.
+in_venv := PATH="$(venv)/bin:$$PATH"
+pip := $(venv)/bin/pip --disable-pip-version-check install --quiet
+c_files := $(wildcard src/*/*.[ch] src/*/*/*.[ch] src/*/*/*.cu tests/c/*.[ch] tests/hooks/*.[ch])
+
+.PHONY: bench test lint asv clean system install-test install-bench
+.DELETE_ON_ERROR:
+
+bench: install-bench
+	cd benchmarks && $(venv)/bin/python -m numc_ufuncs bench
+
+test: install-test
+	$(in_venv) tools/configure.sh "$(build)" -Dtests=true
+	$(in_venv) meson compile -C "$(build)"
+	$(in_venv) meson test -C "$(build)" --print-errorlogs
+	$(in_venv) NUMC_TEST_BUILD="$(build)" pytest $(PYTEST_ARGS)
+
+lint: $(venv)/bin/python
+	@tools/check_system.sh "$(PYTHON)" clang-format cppcheck
+	$(pip) '.[lint,test,plot]'
+	clang-format --dry-run -Werror $(c_files)
+	cppcheck --quiet --std=c11 --language=c --error-exitcode=1 --inline-suppr \
+	    --enable=warning,style,performance,portability --suppressions-list=tools/cppcheck.txt \
+	    -I src/kernels -I src/parallel -DISA=sse2 -D__x86_64__ \
+	    '-DPy_BEGIN_ALLOW_THREADS={' '-DPy_END_ALLOW_THREADS=}' src tests/c
+	$(venv)/bin/ruff check .
+	$(venv)/bin/ruff format --check .
+	$(venv)/bin/mypy
+	$(venv)/bin/pyright --pythonpath "$(venv)/bin/python"
+
+asv: install-bench
+	cd benchmarks && $(in_venv) asv machine --yes
+	cd benchmarks && $(in_venv) asv check --python=same
+	cd benchmarks && $(in_venv) asv run --quick --python=same --show-stderr
+
+clean:
+	rm -rf .venv .venv-* build build-* dist .asv .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+system:
+	@tools/check_system.sh "$(PYTHON)"
+
+$(venv)/bin/python: | system
+	"$(PYTHON)" -m venv "$(venv)"
+
+install-test: system $(venv)/bin/python
+	$(pip) '.[test]'
+
+install-bench: system $(venv)/bin/python
+	$(pip) '.[bench,plot]'

@@ -1,0 +1,169 @@
+"""Look for calls that are slower than NumPy's: add at every size, `parallel` where it has work.
+
+Both sides run in one process, in turn. What counts as slower: a ratio below 1 by more than NumPy
+differs from itself, in each of several runs, each in a process of its own.
+
+    python benchmarks/never_slower.py --runs 3 --large
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import numc_ufuncs as nc
+from numc_ufuncs import _bench, _core, _machine
+
+SECONDS = 0.5  # per cell
+ADD_SIZES = [10**power for power in range(9)]
+PARALLEL_SIZES = [10**6, 10**7, 10**8]
+PARALLEL = ("exp", "log", "sin", "hypot", "power")
+LARGE = 10**8
+BANDWIDTH_BYTES = 1 << 28
+
+
+def cells():
+    """(ufunc, dtype, n) of each pair of lines."""
+    for dtype in ("float32", "float64"):
+        for n in ADD_SIZES:
+            yield "add", dtype, n
+    for name in PARALLEL:
+        for n in PARALLEL_SIZES:
+            yield name, "float64", n
+
+
+def measure(name, dtype, n, output):
+    """Medians of both sides, and how far NumPy is from itself."""
+    theirs, ours = getattr(np, name), getattr(nc, name)
+    rng = np.random.default_rng(0)
+    inputs = [1 + rng.random(n, dtype=dtype) for _ in range(theirs.nin)]
+    if output == "out=":
+        inputs.append(np.empty(n, dtype))
+    functions = (lambda: theirs(*inputs)), (lambda: ours(*inputs))
+    for function in functions:
+        function()
+    samples = _bench.alternate(functions, SECONDS)
+    numpy_seconds, our_seconds = map(statistics.median, samples)
+    return {
+        "cell": f"{name} {dtype} {n:.0e} {output}",
+        "numpy_seconds": numpy_seconds,
+        "our_seconds": our_seconds,
+        "ratio": numpy_seconds / our_seconds,
+        "spread": _bench.spread(samples[0]),
+    }
+
+
+def fits(name, n, itemsize):
+    """Whether inputs and two outputs take at most half of the free memory."""
+    return (getattr(np, name).nin + 2) * n * itemsize <= _machine.free_memory() / 2
+
+
+def line(cell):
+    times = f"{cell['numpy_seconds'] * 1e6:12.3f} {cell['our_seconds'] * 1e6:12.3f}"
+    return f"{cell['cell']:28} {times} {cell['ratio']:6.2f} {cell['spread']:7.1%}"
+
+
+def run_once():
+    """Measure every cell in this process."""
+    measured = []
+    print(f"{'':28} {'NumPy, µs':>12} {'ours, µs':>12} {'ratio':>6} {'spread':>7}")
+    for name, dtype, n in cells():
+        if not fits(name, n, np.dtype(dtype).itemsize):
+            print(f"{name} {dtype} {n:.0e}: skipped, not enough free memory")
+            continue
+        for output in ("out=", "new"):
+            measured.append(measure(name, dtype, n, output))
+            print(line(measured[-1]), flush=True)
+    return measured
+
+
+def is_slower(cell):
+    return cell["ratio"] < 1 - cell["spread"]
+
+
+def large_figures():
+    """What the package promises on many cores: shares of the memory bandwidth, and sin."""
+    threads = nc.get_config()["threads"]
+    stream = _core.stream_bandwidth(BANDWIDTH_BYTES, threads)
+    copy = _core.copy_bandwidth(BANDWIDTH_BYTES, threads)
+    add = 12 * LARGE / measure("add", "float32", LARGE, "out=")["our_seconds"]
+    exp = 16 * LARGE / measure("exp", "float64", LARGE, "out=")["our_seconds"]
+    sin = measure("sin", "float64", LARGE, "out=")["ratio"]
+    return {
+        "threads": threads,
+        "stream_bytes_per_second": stream,
+        "copy_bytes_per_second": copy,
+        "add_share_of_stream": add / stream,
+        "exp_share_of_copy": exp / copy,
+        "sin_ratio": sin,
+    }
+
+
+def print_large(figures):
+    print(f"\n{LARGE:.0e} elements with out=, {figures['threads']} threads")
+    stream, copy = figures["stream_bytes_per_second"], figures["copy_bytes_per_second"]
+    print(f"add float32: {figures['add_share_of_stream']:.0%} of {stream / 1e9:.1f} GB/s (stream)")
+    print(f"exp float64: {figures['exp_share_of_copy']:.0%} of {copy / 1e9:.1f} GB/s (copy)")
+    print(f"sin float64: {figures['sin_ratio']:.2f} times NumPy", flush=True)
+
+
+def run_in_subprocesses(runs, large):
+    """Run this file several times; what each run measured."""
+    results = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "run.json")
+        command = [sys.executable, __file__, "--json", str(path)] + ["--large"] * large
+        for run in range(1, runs + 1):
+            print(f"run {run} of {runs}", flush=True)
+            if subprocess.run(command).returncode not in (0, 1):  # 1: a cell was slower
+                sys.exit(2)
+            results.append(json.loads(path.read_text()))
+    return results
+
+
+def slower_in_all(results):
+    """The cells that were slower in every run, with the ratio of each run."""
+    by_cell = {}
+    for result in results:
+        for cell in result["cells"]:
+            by_cell.setdefault(cell["cell"], []).append(cell)
+    for name, runs in by_cell.items():
+        if len(runs) == len(results) and all(map(is_slower, runs)):
+            yield name, [round(cell["ratio"], 3) for cell in runs]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=1, help="fresh processes to combine")
+    parser.add_argument("--large", action="store_true", help="also shares of the bandwidth at 1e8")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE")
+    options = parser.parse_args()
+    np.seterr(all="ignore")
+    if options.runs > 1:
+        results = run_in_subprocesses(options.runs, options.large)
+    else:
+        info = nc.info()
+        print(
+            f"{_machine.cpu_model()}, NumPy {np.__version__}, {info['isa']}, "
+            f"{info['threads']} threads ({info['threads_reason']})"
+        )
+        results = [{"info": info, "cells": run_once()}]
+        if options.large:
+            results[0]["large"] = large_figures()
+            print_large(results[0]["large"])
+    if options.json:
+        options.json.write_text(json.dumps(results if options.runs > 1 else results[0], indent=2))
+    slower = list(slower_in_all(results))
+    print(f"\nslower than NumPy in {options.runs} of {options.runs} runs: {len(slower)} cells")
+    for name, ratios in slower:
+        print(f"  {name}: {ratios}")
+    return 1 if slower else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

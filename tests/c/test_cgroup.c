@@ -1,0 +1,161 @@
+/* CPU quotas of control groups, in a made-up /proc and /sys. */
+#include "expect.h"
+#include "parallel.h"
+
+#include <ftw.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char root[64];
+
+static void make_root(void)
+{
+    strcpy(root, "/tmp/numc_cgroup_XXXXXX");
+    if (mkdtemp(root) == NULL) {
+        perror("mkdtemp");
+        exit(EXIT_FAILURE);
+    }
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+    (void)status, (void)type, (void)walk;
+    return remove(path);
+}
+
+static void remove_root(void)
+{
+    nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void write_file(const char *name, const char *text)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    for (char *slash = path + strlen(root) + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
+        *slash = '\0';
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+    FILE *file = fopen(path, "we");
+    if (file == NULL || fputs(text, file) < 0 || fclose(file) != 0) {
+        perror(path);
+        exit(EXIT_FAILURE);
+    }
+}
+
+struct file {
+    const char *name, *text;
+};
+
+/* The first file is /proc/self/cgroup, unless it has a name of its own. */
+static void check(const char *what, int cpus, const struct file files[])
+{
+    make_root();
+    for (int i = 0; files[i].name != NULL; i++) {
+        write_file(files[i].name, files[i].text);
+    }
+    const int found = cgroup_cpus(root);
+    expect(found == cpus, "%s: %d CPUs, not %d", what, found, cpus);
+    remove_root();
+}
+
+#define GROUP "proc/self/cgroup"
+#define V2 "sys/fs/cgroup/"
+#define V1 "sys/fs/cgroup/cpu/"
+#define V1_BOTH "sys/fs/cgroup/cpu,cpuacct/"
+
+static void check_v2(void)
+{
+    typedef const struct file files[8];
+    check("v2", 3, (files){{GROUP, "0::/a\n"}, {V2 "a/cpu.max", "300000 100000\n"}});
+    check("v2, rounded up", 2, (files){{GROUP, "0::/a\n"}, {V2 "a/cpu.max", "150000 100000\n"}});
+    check("v2, part of a CPU", 1, (files){{GROUP, "0::/a\n"}, {V2 "a/cpu.max", "1000 100000\n"}});
+    check("v2, other period", 4, (files){{GROUP, "0::/a\n"}, {V2 "a/cpu.max", "40000 10000\n"}});
+    check("v2, max", 0, (files){{GROUP, "0::/a\n"}, {V2 "a/cpu.max", "max 100000\n"}});
+    check("v2, at the root", 5, (files){{GROUP, "0::/\n"}, {V2 "cpu.max", "500000 100000\n"}});
+    check("v2, the parent binds", 2,
+          (files){{GROUP, "0::/a/b\n"},
+                  {V2 "a/cpu.max", "200000 100000\n"},
+                  {V2 "a/b/cpu.max", "800000 100000\n"}});
+    check("v2, the child binds", 2,
+          (files){{GROUP, "0::/a/b\n"},
+                  {V2 "a/cpu.max", "800000 100000\n"},
+                  {V2 "a/b/cpu.max", "200000 100000\n"}});
+    check("v2, only the grandparent has a quota", 6,
+          (files){{GROUP, "0::/a/b/c\n"},
+                  {V2 "a/cpu.max", "600000 100000\n"},
+                  {V2 "a/b/cpu.max", "max 100000\n"},
+                  {V2 "a/b/c/cpu.max", "max 100000\n"}});
+    check("v2, the host's path in a container", 7,
+          (files){{GROUP, "0::/kubepods/pod1/c1\n"}, {V2 "cpu.max", "700000 100000\n"}});
+    check("v2, no newline", 3, (files){{GROUP, "0::/a"}, {V2 "a/cpu.max", "300000 100000"}});
+    check("v2, a colon in the name", 3,
+          (files){{GROUP, "0::/a:b\n"}, {V2 "a:b/cpu.max", "300000 100000\n"}});
+}
+
+static void check_v1(void)
+{
+    typedef const struct file files[8];
+    check("v1", 3,
+          (files){{GROUP, "4:cpu:/a\n"},
+                  {V1 "a/cpu.cfs_quota_us", "300000\n"},
+                  {V1 "a/cpu.cfs_period_us", "100000\n"}});
+    check("v1, no quota", 0,
+          (files){{GROUP, "4:cpu:/a\n"},
+                  {V1 "a/cpu.cfs_quota_us", "-1\n"},
+                  {V1 "a/cpu.cfs_period_us", "100000\n"}});
+    check("v1, cpu,cpuacct", 2,
+          (files){{GROUP, "9:memory:/m\n4:cpu,cpuacct:/a\n"},
+                  {V1_BOTH "a/cpu.cfs_quota_us", "150000\n"},
+                  {V1_BOTH "a/cpu.cfs_period_us", "100000\n"}});
+    check("v1, cpuacct,cpu", 2,
+          (files){{GROUP, "4:cpuacct,cpu:/a\n"},
+                  {V1 "a/cpu.cfs_quota_us", "200000\n"},
+                  {V1 "a/cpu.cfs_period_us", "100000\n"}});
+    check("v1, the parent binds", 1,
+          (files){{GROUP, "4:cpu:/a/b\n"},
+                  {V1 "a/cpu.cfs_quota_us", "100000\n"},
+                  {V1 "a/cpu.cfs_period_us", "100000\n"},
+                  {V1 "a/b/cpu.cfs_quota_us", "400000\n"},
+                  {V1 "a/b/cpu.cfs_period_us", "100000\n"}});
+    check("v1, cpuset is not cpu", 0,
+          (files){{GROUP, "4:cpuset:/a\n5:cpuacct:/a\n6:name=cpux:/a\n"},
+                  {V1 "a/cpu.cfs_quota_us", "300000\n"},
+                  {V1 "a/cpu.cfs_period_us", "100000\n"}});
+    check("v1, no period", 0,
+          (files){{GROUP, "4:cpu:/a\n"}, {V1 "a/cpu.cfs_quota_us", "300000\n"}});
+    check("v1 and v2, the lesser binds", 2,
+          (files){{GROUP, "4:cpu:/a\n0::/b\n"},
+                  {V1 "a/cpu.cfs_quota_us", "200000\n"},
+                  {V1 "a/cpu.cfs_period_us", "100000\n"},
+                  {V2 "b/cpu.max", "300000 100000\n"}});
+}
+
+static void check_broken(void)
+{
+    typedef const struct file files[8];
+    check("no /proc/self/cgroup", 0, (files){{V2 "cpu.max", "300000 100000\n"}});
+    check("no /sys", 0, (files){{GROUP, "0::/a\n"}});
+    check("empty", 0, (files){{GROUP, ""}, {V2 "cpu.max", "300000 100000\n"}});
+    check("garbage", 0, (files){{GROUP, "nonsense\n:\n"}, {V2 "cpu.max", "300000 100000\n"}});
+    check("empty cpu.max", 0, (files){{GROUP, "0::/a\n"}, {V2 "a/cpu.max", ""}});
+    check("negative", 0, (files){{GROUP, "0::/a\n"}, {V2 "a/cpu.max", "-5 100000\n"}});
+    check("period 0", 0, (files){{GROUP, "0::/a\n"}, {V2 "a/cpu.max", "100000 0\n"}});
+    check("huge", INT_MAX,
+          (files){{GROUP, "0::/a\n"}, {V2 "a/cpu.max", "9000000000000000000 1\n"}});
+    check("largest", INT_MAX,
+          (files){{GROUP, "0::/a\n"}, {V2 "a/cpu.max", "9223372036854775807 2\n"}});
+}
+
+int main(void)
+{
+    check_v2();
+    check_v1();
+    check_broken();
+    expect(cgroup_cpus("") >= 0, "the real control group");
+    expect(cgroup_cpus("/nonexistent") == 0, "a root that does not exist");
+    return expect_result("cgroup");
+}

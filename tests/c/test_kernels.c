@@ -1,0 +1,351 @@
+/* Every kernel of one instruction set against one-element C, written without the kernels' templates.
+ * Usage: test_kernels [--time | --quick] [ISA]; without an ISA all that this processor has.
+ * --quick compares a tenth, for emulators and sanitizers. */
+#include "expect.h"
+#include "kernels.h"
+
+#include <fenv.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    LINE = 64,
+    GUARD = 2 * LINE,
+    SMALL_SIZES = 300,
+    LARGEST = 9973,
+    WIDEST_STEP = 3,
+    ROOM_BYTES = GUARD + LINE + LARGEST * WIDEST_STEP * 8 + GUARD,
+    TIMED_ELEMENTS = 4096,
+};
+
+/* Where the operands of a call lie. Steps count elements. */
+struct layout {
+    const char *name;
+    int a_step, b_step, out_step;
+    bool a_is_out, b_is_out;
+};
+
+static const struct layout layouts[] = {
+    {"array+array", 1, 1, 1, false, false},
+    {"array+scalar", 1, 0, 1, false, false},
+    {"scalar+array", 0, 1, 1, false, false},
+    {"scalar+scalar", 0, 0, 1, false, false},
+    {"strided", 3, 2, 2, false, false},
+    {"strided input", 2, 1, 1, false, false},
+    {"strided output", 1, 1, 3, false, false},
+    {"reversed", -1, -1, -1, false, false},
+    {"reversed input", 1, -1, 1, false, false},
+    {"reversed and strided", -2, 1, -3, false, false},
+    {"in place on a", 1, 1, 1, true, false},
+    {"in place on b", 1, 1, 1, false, true},
+    {"in place on both", 1, 1, 1, true, true},
+    {"in place on a, scalar", 1, 0, 1, true, false},
+    {"in place on b, scalar", 0, 1, 1, false, true},
+    {"strided in place on a", 2, 1, 2, true, false},
+    {"reversed in place on b", -3, -1, -1, false, true},
+};
+
+enum { LAYOUTS = sizeof layouts / sizeof layouts[0] };
+
+/* The inputs, what the kernel writes into, and what it should look like afterwards. */
+static _Alignas(LINE) char room_a[ROOM_BYTES], room_b[ROOM_BYTES];
+static _Alignas(LINE) char actual[ROOM_BYTES], expected[ROOM_BYTES];
+
+static float special_float(void)
+{
+    static const float values[] = {0.0f,  -0.0f,  INFINITY, -INFINITY,    NAN,
+                                   1.0f,  1e-45f, -3e-40f,  1.17549e-38f, 3.402823e38f,
+                                   -1.0f, 3e38f,  -3.4e38f, 16777216.f};
+    return values[random_below(sizeof values / sizeof values[0])];
+}
+
+static double special_double(void)
+{
+    static const double values[] = {0.0,  -0.0,    INFINITY,  -INFINITY,         NAN,
+                                    1.0,  5e-324,  -1e-310,   2.3e-308,          1.7976e308,
+                                    -1.0, 1.5e308, -1.79e308, 9007199254740992.0};
+    return values[random_below(sizeof values / sizeof values[0])];
+}
+
+/* Some ordinary values, some extreme ones, some random bits. */
+static void random_element(char *to, char kind, size_t size)
+{
+    const size_t choice = random_below(8);
+    uint64_t bits = random_bits();
+    if (kind == 'i' && choice < 2) {
+        const uint64_t top = (uint64_t)1 << (8 * size - 1);
+        const uint64_t extremes[] = {0, 1, top - 1, top, top + 1, UINT64_MAX};
+        bits = extremes[bits % 6];
+    } else if (kind == 'f' && size == sizeof(float) && choice < 7) {
+        const float value = choice < 2 ? special_float() : (float)(int16_t)bits / 64;
+        memcpy(&bits, &value, sizeof value);
+    } else if (kind == 'f' && size == sizeof(double) && choice < 7) {
+        const double value = choice < 2 ? special_double() : (double)(int32_t)bits / 4096;
+        memcpy(&bits, &value, sizeof value);
+    }
+    memcpy(to, &bits, size); /* the low bytes: both architectures are little-endian */
+}
+
+static void fill(char *room, size_t bytes, char kind, size_t size)
+{
+    for (size_t at = 0; at + size <= bytes; at += size) {
+        random_element(room + at, kind, size);
+    }
+}
+
+static uint64_t integer_value(const char *op, uint64_t a, uint64_t b)
+{
+    return op[0] == 'a' ? a + b : op[0] == 's' ? a - b : a * b;
+}
+
+/* Not inlined: the compiler must neither vectorise nor fold what the kernels are compared with. */
+__attribute__((noinline)) static float float_value(char op, float a, float b)
+{
+    return op == 'a' ? a + b : op == 's' ? a - b : op == 'm' ? a * b : a / b;
+}
+
+__attribute__((noinline)) static double double_value(char op, double a, double b)
+{
+    return op == 'a' ? a + b : op == 's' ? a - b : op == 'm' ? a * b : a / b;
+}
+
+static void reference_element(const struct kernel *kernel, const char *a, const char *b, char *out)
+{
+    if (kernel->kind == 'i') {
+        uint64_t x = 0, y = 0;
+        memcpy(&x, a, kernel->item_size);
+        memcpy(&y, b, kernel->item_size);
+        const uint64_t z = integer_value(kernel->op, x, y);
+        memcpy(out, &z, kernel->item_size);
+    } else if (kernel->item_size == sizeof(float)) {
+        float x, y;
+        memcpy(&x, a, sizeof x);
+        memcpy(&y, b, sizeof y);
+        const float z = float_value(kernel->op[0], x, y);
+        memcpy(out, &z, sizeof z);
+    } else {
+        double x, y;
+        memcpy(&x, a, sizeof x);
+        memcpy(&y, b, sizeof y);
+        const double z = double_value(kernel->op[0], x, y);
+        memcpy(out, &z, sizeof z);
+    }
+}
+
+static bool is_nan(const char *element, size_t size)
+{
+    float single;
+    double twice;
+    memcpy(&single, element, sizeof single);
+    memcpy(&twice, element, size == sizeof twice ? sizeof twice : 0);
+    return size == sizeof single ? isnan(single) : isnan(twice);
+}
+
+/* Which NaN comes out of two is not defined: any will do. */
+static void accept_nans(const struct kernel *kernel, const char *actual_out, char *expected_out,
+                        ptrdiff_t step, ptrdiff_t n)
+{
+    for (ptrdiff_t k = 0; k < n; k++) {
+        const char *found = actual_out + k * step;
+        char *wanted = expected_out + k * step;
+        if (is_nan(found, kernel->item_size) && is_nan(wanted, kernel->item_size)) {
+            memcpy(wanted, found, kernel->item_size);
+        }
+    }
+}
+
+/* The first element of an operand that lies in a room from `offset` on. */
+static char *first_of(char *room, size_t offset, ptrdiff_t step, ptrdiff_t n)
+{
+    return room + GUARD + offset - (step < 0 ? step * (n - 1) : 0);
+}
+
+static bool supported_op(const struct kernel *kernel)
+{
+    static const char *const ops[] = {"add", "subtract", "multiply", "divide"};
+    for (int i = 0; i < 4; i++) {
+        if (strcmp(kernel->op, ops[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct place {
+    size_t a, b, out; /* bytes past a cache line */
+};
+
+static void compare(const struct kernel *kernel, bool streaming, const struct layout *layout,
+                    ptrdiff_t n, struct place place)
+{
+    const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
+    const ptrdiff_t step[] = {size * (layout->a_is_out ? layout->out_step : layout->a_step),
+                              size * (layout->b_is_out ? layout->out_step : layout->b_step),
+                              size * layout->out_step};
+    const size_t used = 2 * (size_t)GUARD + LINE + (size_t)((step[2] < 0 ? -step[2] : step[2]) * n);
+    char *out = first_of(actual, place.out, step[2], n);
+    char *wanted = expected + (out - actual);
+    char *a = layout->a_is_out ? out : first_of(room_a, place.a, step[0], n);
+    char *b = layout->b_is_out ? out : first_of(room_b, place.b, step[1], n);
+    /* Elements that the call reads from its output are inputs as well. */
+    memcpy(actual, layout->b_is_out ? room_b : room_a, used);
+    memcpy(expected, actual, used);
+
+    feclearexcept(FE_ALL_EXCEPT);
+    for (ptrdiff_t k = 0; k < n; k++) {
+        reference_element(kernel, a + k * step[0], b + k * step[1], wanted + k * step[2]);
+    }
+    const int flags = fetestexcept(FE_ALL_EXCEPT);
+    char *const data[] = {a, b, out};
+    feclearexcept(FE_ALL_EXCEPT);
+    (streaming ? kernel->streaming : kernel->cached)(data, step, n);
+    const int raised = fetestexcept(FE_ALL_EXCEPT);
+
+    const char *variant = streaming ? "streaming" : "cached";
+    if (kernel->kind == 'f' && memcmp(actual, expected, used) != 0) {
+        accept_nans(kernel, out, wanted, step[2], n);
+    }
+    expect(memcmp(actual, expected, used) == 0,
+           "%s %c%zu %s, %s, n %td, alignments %zu %zu %zu: wrong bytes", kernel->op, kernel->kind,
+           kernel->item_size, variant, layout->name, n, place.a, place.b, place.out);
+    expect(raised == flags, "%s %c%zu %s, %s, n %td: raises %#x, not %#x", kernel->op, kernel->kind,
+           kernel->item_size, variant, layout->name, n, (unsigned)raised, (unsigned)flags);
+}
+
+static struct place random_place(size_t out, size_t size)
+{
+    const size_t places = LINE / size;
+    return (struct place){random_below(places) * size, random_below(places) * size, out};
+}
+
+static void compare_all(const struct kernel *kernel, bool streaming, bool quick)
+{
+    static const ptrdiff_t large_sizes[] = {1000, 1023, 1024, 2049, 4096, 4103, LARGEST};
+    const size_t size = kernel->item_size;
+    /* At most 16 alignments per size, so that one-byte items do not take most of the time. */
+    const size_t pitch = size > LINE / 16 ? size : LINE / 16;
+    for (int layout = 0; layout < LAYOUTS; layout++) {
+        for (ptrdiff_t n = 1; n <= SMALL_SIZES; n += quick ? 1 + (ptrdiff_t)random_below(19) : 1) {
+            for (size_t out = (size_t)n % (pitch / size) * size; out < LINE; out += pitch) {
+                compare(kernel, streaming, &layouts[layout], n, random_place(out, size));
+            }
+        }
+        for (size_t i = 0; i < sizeof large_sizes / sizeof large_sizes[0]; i++) {
+            const size_t out = random_below(LINE / size) * size;
+            compare(kernel, streaming, &layouts[layout], large_sizes[i], random_place(out, size));
+        }
+    }
+}
+
+static void compare_isa(const struct kernels *kernels, bool quick)
+{
+    for (const struct kernel *const *row = kernels->rows; *row != NULL; row++) {
+        for (const struct kernel *kernel = *row; kernel->op != NULL; kernel++) {
+            expect(supported_op(kernel), "%s: this test has no reference for it", kernel->op);
+            fill(room_a, sizeof room_a, kernel->kind, kernel->item_size);
+            fill(room_b, sizeof room_b, kernel->kind, kernel->item_size);
+            compare_all(kernel, false, quick);
+            if (kernel->streaming != NULL) {
+                compare_all(kernel, true, quick);
+            }
+        }
+    }
+}
+
+/* A restriction hides the ISAs above it, and only them. */
+static void check_selection(const struct kernels *kernels)
+{
+    expect(kernels_restrict("no such set") == -1, "an unknown ISA was accepted");
+    expect(kernels_restrict(kernels->isa) == 0, "%s was refused", kernels->isa);
+    expect(strcmp(kernels_selected_isa(), kernels->isa) == 0, "%s selected, not %s",
+           kernels_selected_isa(), kernels->isa);
+    for (const struct kernel *const *row = kernels->rows; *row != NULL; row++) {
+        for (const struct kernel *kernel = *row; kernel->op != NULL; kernel++) {
+            expect(kernels_find(kernel->op, kernel->kind, kernel->item_size) == kernel,
+                   "%s %c%zu: not found among those of %s", kernel->op, kernel->kind,
+                   kernel->item_size, kernels->isa);
+        }
+    }
+    expect(kernels_find("no such op", 'f', 4) == NULL, "a kernel for an unknown op");
+    expect(kernels_find("add", 'f', 3) == NULL, "a kernel for an unknown size");
+    kernels_restrict(NULL);
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+static double best_ns(elementwise_kernel *run, size_t size, bool scalar)
+{
+    char *const data[] = {room_a + GUARD, room_b + GUARD + 16, actual + GUARD + 32};
+    const ptrdiff_t step[] = {(ptrdiff_t)size, scalar ? 0 : (ptrdiff_t)size, (ptrdiff_t)size};
+    double best = INFINITY;
+    for (int sample = 0; sample < 20; sample++) {
+        const int64_t start = now_ns();
+        for (int call = 0; call < 100; call++) {
+            run(data, step, TIMED_ELEMENTS);
+        }
+        best = fmin(best, (double)(now_ns() - start) / 100);
+    }
+    return best;
+}
+
+static void time_isa(const struct kernels *kernels)
+{
+    printf("%s, ns per %d elements: cached, cached with a scalar, streaming\n", kernels->isa,
+           TIMED_ELEMENTS);
+    for (const struct kernel *const *row = kernels->rows; *row != NULL; row++) {
+        for (const struct kernel *kernel = *row; kernel->op != NULL; kernel++) {
+            const size_t size = kernel->item_size;
+            memset(room_a, 1, sizeof room_a); /* no denormals: they would dominate */
+            memset(room_b, 1, sizeof room_b);
+            printf("%-9s %c%zu %8.0f %8.0f", kernel->op, kernel->kind, size,
+                   best_ns(kernel->cached, size, false), best_ns(kernel->cached, size, true));
+            if (kernel->streaming != NULL) {
+                printf(" %8.0f", best_ns(kernel->streaming, size, false));
+            }
+            putchar('\n');
+        }
+    }
+}
+
+int main(int argc, char *argv[])
+{
+    const bool timed = argc > 1 && strcmp(argv[1], "--time") == 0;
+    const bool quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
+    const int options = timed || quick;
+    const char *only = argc > 1 + options ? argv[1 + options] : NULL;
+    bool known = false, ran = false;
+    for (int i = 0; kernels_isa(i) != NULL; i++) {
+        if (only != NULL && strcmp(only, kernels_isa(i)) != 0) {
+            continue;
+        }
+        known = true;
+        const struct kernels *kernels = kernels_of_isa(kernels_isa(i));
+        if (kernels == NULL) {
+            printf("%s: this processor lacks it\n", kernels_isa(i));
+            continue;
+        }
+        ran = true;
+        if (timed) {
+            time_isa(kernels);
+            continue;
+        }
+        const long before = expectations;
+        check_selection(kernels);
+        compare_isa(kernels, quick);
+        printf("%s: %ld comparisons\n", kernels->isa, expectations - before);
+    }
+    if (!known) {
+        fprintf(stderr, "%s: no such instruction set in this build\n", only);
+        return EXIT_FAILURE;
+    }
+    if (!ran) {
+        return SKIPPED;
+    }
+    return timed ? EXIT_SUCCESS : expect_result("kernels");
+}

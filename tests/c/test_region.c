@@ -1,0 +1,343 @@
+/* Running on threads: shares, floating-point state, concurrent callers, fork, element-wise calls. */
+#include "expect.h"
+#include "parallel.h"
+
+#include <fenv.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { THREADS = 4, CALLERS = 16, ROUNDS = 50, ELEMENTS = 100003, MOST_SECONDS = 60 };
+
+static volatile double zero; /* the compiler must not know the value */
+
+/* ---- shares ---- */
+
+struct visits {
+    _Atomic int of_index[64];
+    _Atomic int count;
+    pthread_t caller;
+    _Atomic bool index_0_on_caller;
+};
+
+static void visit(void *context, int index, int count)
+{
+    struct visits *visits = context;
+    visits->of_index[index]++;
+    visits->count = count;
+    if (index == 0) {
+        visits->index_0_on_caller = pthread_equal(pthread_self(), visits->caller) != 0;
+    }
+}
+
+static void check_shares(void)
+{
+    for (int threads = 0; threads <= 8; threads++) {
+        struct visits visits = {.caller = pthread_self()};
+        const uint64_t before = region_count();
+        const int ran = region_run(threads, visit, &visits);
+        expect(ran == (threads > 1 ? threads : 1), "%d threads ran, not %d", ran, threads);
+        expect(visits.count == ran, "shares were told of %d threads, not %d", visits.count, ran);
+        expect(visits.index_0_on_caller, "index 0 ran on a worker");
+        expect(region_count() - before == (ran > 1), "region_count grew by the wrong number");
+        for (int index = 0; index < 64; index++) {
+            expect(visits.of_index[index] == (index < ran), "share %d of %d ran %d times", index,
+                   ran, visits.of_index[index]);
+        }
+    }
+}
+
+static void run_nested(void *context, int index, int count)
+{
+    (void)count;
+    struct visits inner = {.caller = pthread_self()};
+    expect(!region_available(), "threads seem available within a region");
+    ((_Atomic int *)context)[index] = region_run(THREADS, visit, &inner);
+}
+
+static void check_nested(void)
+{
+    _Atomic int ran[THREADS] = {0};
+    region_run(THREADS, run_nested, ran);
+    for (int i = 0; i < THREADS; i++) {
+        expect(ran[i] == 1, "a region within a region ran on %d threads", ran[i]);
+    }
+}
+
+/* ---- floating-point state ---- */
+
+static void divide_on_workers(void *context, int index, int count)
+{
+    (void)count;
+    const volatile double quotient = index == *(int *)context ? 1.0 / zero : 1.0;
+    (void)quotient;
+}
+
+static void check_flags(void)
+{
+    for (int who = 0; who < THREADS; who++) {
+        feclearexcept(FE_ALL_EXCEPT);
+        region_run(THREADS, divide_on_workers, &who);
+        expect(fetestexcept(FE_ALL_EXCEPT) == FE_DIVBYZERO, "thread %d divided by 0, flags %#x",
+               who, (unsigned)fetestexcept(FE_ALL_EXCEPT));
+    }
+    int nobody = -1;
+    feclearexcept(FE_ALL_EXCEPT);
+    region_run(THREADS, divide_on_workers, &nobody);
+    expect(fetestexcept(FE_ALL_EXCEPT) == 0, "flags out of nothing");
+    feraiseexcept(FE_INVALID);
+    region_run(THREADS, divide_on_workers, &nobody);
+    expect(fetestexcept(FE_ALL_EXCEPT) == FE_INVALID, "the caller's own flag got lost");
+    feclearexcept(FE_ALL_EXCEPT);
+}
+
+static void note_rounding(void *context, int index, int count)
+{
+    (void)count;
+    ((_Atomic int *)context)[index] = fegetround();
+}
+
+static void check_rounding(void)
+{
+    const int modes[] = {FE_UPWARD, FE_TOWARDZERO, FE_DOWNWARD, FE_TONEAREST};
+    for (int mode = 0; mode < 4; mode++) {
+        _Atomic int found[THREADS];
+        fesetround(modes[mode]);
+        region_run(THREADS, note_rounding, found);
+        fesetround(FE_TONEAREST);
+        for (int i = 0; i < THREADS; i++) {
+            expect(found[i] == modes[mode], "thread %d rounds by %#x, its caller by %#x", i,
+                   (unsigned)found[i], (unsigned)modes[mode]);
+        }
+    }
+}
+
+/* ---- concurrent callers ---- */
+
+static _Atomic int active, most_active;
+
+static void be_active(void *context, int index, int count)
+{
+    (void)index, (void)count;
+    const int now = ++active;
+    int most = most_active;
+    while (now > most && !atomic_compare_exchange_weak(&most_active, &most, now)) {
+    }
+    usleep(200);
+    active--;
+    ++*(_Atomic int *)context;
+}
+
+static void *call_often(void *unused)
+{
+    (void)unused;
+    for (int round = 0; round < ROUNDS; round++) {
+        _Atomic int shares = 0;
+        const int ran = region_run(THREADS, be_active, &shares);
+        expect(shares == ran, "%d shares on %d threads", shares, ran);
+    }
+    return NULL;
+}
+
+static void check_concurrent_callers(void)
+{
+    pthread_t callers[CALLERS];
+    for (int i = 0; i < CALLERS; i++) {
+        pthread_create(&callers[i], NULL, call_often, NULL);
+    }
+    for (int i = 0; i < CALLERS; i++) {
+        pthread_join(callers[i], NULL);
+    }
+    expect(most_active <= THREADS + CALLERS, "%d threads were active", most_active);
+    struct visits visits = {.caller = pthread_self()};
+    expect(region_run(THREADS, visit, &visits) == THREADS, "threads were not given back");
+}
+
+/* ---- fork ---- */
+
+static void check_fork(void)
+{
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(MOST_SECONDS / 4);
+        struct visits visits = {.caller = pthread_self()};
+        const bool serial = !region_available() && region_run(THREADS, visit, &visits) == 1 &&
+                            visits.of_index[0] == 1 && visits.of_index[1] == 0;
+        _exit(serial ? 0 : 1);
+    }
+    int status = -1;
+    expect(child > 0 && waitpid(child, &status, 0) == child, "no child");
+    expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a forked child ended with status %#x",
+           (unsigned)status);
+    expect(region_available(), "the parent of a fork lost its threads");
+}
+
+/* ---- element-wise calls ---- */
+
+struct call {
+    _Atomic int before, after, parts;
+    _Atomic ptrdiff_t elements;
+    _Atomic int order;
+    pthread_mutex_t lock;
+    char seen[ELEMENTS]; /* how often each element was computed */
+};
+
+static struct call call = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static int32_t input[ELEMENTS + 8], output[ELEMENTS + 8];
+
+/* out = in + 1, and which elements were computed. */
+static void increment(const struct elementwise *loop, void *context, enum order order,
+                      char *const data[], const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t n)
+{
+    struct call *of = context;
+    (void)loop;
+    for (ptrdiff_t k = 0; k < n; k++) {
+        *(int32_t *)(data[1] + k * step[1]) = *(const int32_t *)(data[0] + k * step[0]) + 1;
+        of->seen[first + k]++;
+    }
+    of->parts++;
+    of->elements += n;
+    of->order = (int)order;
+}
+
+static void count_before(void *context)
+{
+    ((struct call *)context)->before++;
+}
+
+static void count_after(void *context)
+{
+    ((struct call *)context)->after++;
+}
+
+static struct elementwise loop = {
+    .run = increment,
+    .before_threads = count_before,
+    .after_threads = count_after,
+    .inputs = 1,
+    .operands = 2,
+    .item_size = {4, 4},
+};
+
+static void run(char *in, ptrdiff_t in_step, char *out, ptrdiff_t out_step, ptrdiff_t n)
+{
+    call.before = call.after = call.parts = 0;
+    call.elements = 0;
+    memset(call.seen, 0, sizeof call.seen);
+    elementwise_run(&loop, &call, (char *[]){in, out}, (ptrdiff_t[]){in_step, out_step}, n);
+    expect(call.elements == n, "%td of %td elements were computed", call.elements, n);
+    for (ptrdiff_t k = 0; k < n; k++) {
+        if (call.seen[k] != 1) {
+            expect(false, "element %td of %td was computed %d times", k, n, call.seen[k]);
+            break;
+        }
+    }
+    expect(call.before == call.after, "before_threads %d times, after_threads %d times",
+           call.before, call.after);
+}
+
+static void number_input(void)
+{
+    for (int k = 0; k < ELEMENTS + 8; k++) {
+        input[k] = k * 7;
+        output[k] = -1;
+    }
+}
+
+static void check_apart(ptrdiff_t n)
+{
+    number_input();
+    run((char *)input, 4, (char *)output, 4, n);
+    bool right = true;
+    for (ptrdiff_t k = 0; k < n; k++) {
+        right = right && output[k] == k * 7 + 1;
+    }
+    expect(right && output[n] == -1, "%td elements: wrong values", n);
+    expect(call.order == ANY_ORDER, "%td elements: order %d", n, call.order);
+    expect(n <= 1024 || call.before == 1, "%td elements did not use threads", n);
+}
+
+static void check_reversed(ptrdiff_t n)
+{
+    number_input();
+    run((char *)(input + n - 1), -4, (char *)output, 4, n);
+    bool right = true;
+    for (ptrdiff_t k = 0; k < n; k++) {
+        right = right && output[k] == (n - 1 - k) * 7 + 1;
+    }
+    expect(right, "%td elements, reversed: wrong values", n);
+}
+
+static void check_in_place(ptrdiff_t n)
+{
+    number_input();
+    run((char *)input, 4, (char *)input, 4, n);
+    bool right = true;
+    for (ptrdiff_t k = 0; k < n; k++) {
+        right = right && input[k] == k * 7 + 1;
+    }
+    expect(right, "%td elements, in place: wrong values", n);
+    expect(n <= 1024 || call.before == 1, "%td elements in place did not use threads", n);
+}
+
+/* Each element reads what the one before it wrote: a running count. */
+static void check_shifted(ptrdiff_t n)
+{
+    number_input();
+    run((char *)input, 4, (char *)(input + 1), 4, n);
+    bool right = true;
+    for (ptrdiff_t k = 0; k <= n; k++) {
+        right = right && input[k] == k;
+    }
+    expect(right, "%td elements, shifted: wrong values", n);
+    expect(n < 2 || (call.order == IN_ORDER && call.before == 0), "%td elements, shifted: order %d",
+           n, call.order);
+}
+
+static void check_elementwise(void)
+{
+    static const ptrdiff_t sizes[] = {1, 2, 63, 64, 65, 127, 128, 129, 1000, 4096, 10007, ELEMENTS};
+    elementwise_initialize(&loop);
+    threads_set_for_this_thread(THREADS);
+    for (int learnt = 0; learnt < 2; learnt++) {
+        elementwise_set_threshold(1);
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+            check_apart(sizes[i]);
+            check_reversed(sizes[i]);
+            check_in_place(sizes[i]);
+            check_shifted(sizes[i]);
+        }
+    }
+    /* While the cost of an element is being learnt, values must be right as well. */
+    elementwise_set_threshold(0);
+    for (int i = 0; i < 20; i++) {
+        number_input();
+        run((char *)input, 4, (char *)output, 4, ELEMENTS);
+        expect(output[0] == 1 && output[ELEMENTS - 1] == (ELEMENTS - 1) * 7 + 1,
+               "learning: wrong values");
+        expect(call.parts >= 1, "nothing ran");
+    }
+    elementwise_set_threshold(1);
+    threads_set_for_this_thread(1);
+    number_input();
+    run((char *)input, 4, (char *)output, 4, ELEMENTS);
+    expect(call.before == 0 && call.parts == 1, "one thread was to run all");
+    threads_set_for_this_thread(0);
+}
+
+int main(void)
+{
+    alarm(2 * MOST_SECONDS); /* a hang is a failure, not a wait */
+    threads_initialize();
+    check_shares();
+    check_nested();
+    check_flags();
+    check_rounding();
+    check_concurrent_callers();
+    check_fork();
+    check_elementwise();
+    check_fork();
+    return expect_result("region");
+}

@@ -1,0 +1,142 @@
+/* Test-only hooks into calls of ufuncs: counts those of ours, and leads NumPy's to ours, so that
+ * operators reach them. Hooks are never taken off; install them before other threads compute. */
+#define NUMC_IMPORTS_NUMPY
+#include "numpy_api.h"
+
+#include <stdatomic.h>
+
+enum { MOST_HOOKS = 32 };
+
+struct hook {
+    PyUFuncObject *ufunc;
+    PyObject *target; /* who answers instead; NULL: the ufunc itself */
+    vectorcallfunc vectorcall;
+    _Atomic unsigned long long calls;
+};
+
+static struct hook hooks[MOST_HOOKS];
+static int hook_count;
+
+/* The innermost call that this thread leads elsewhere. An argument vector lives as long as its
+ * call: when it comes back to the same ufunc, the target has handed it on unchanged. */
+static _Thread_local struct {
+    PyObject *ufunc;
+    PyObject *const *args;
+} redirected;
+
+static struct hook *hook_of(PyObject *ufunc)
+{
+    for (int i = 0; i < hook_count; i++) {
+        if ((PyObject *)hooks[i].ufunc == ufunc) {
+            return &hooks[i];
+        }
+    }
+    return NULL;
+}
+
+static PyObject *hooked_call(PyObject *self, PyObject *const *args, size_t count,
+                             PyObject *keywords)
+{
+    struct hook *hook = hook_of(self);
+    const int handed_back = redirected.ufunc == self && redirected.args == args;
+    if (handed_back) {
+        return hook->vectorcall(self, args, count, keywords);
+    }
+    atomic_fetch_add(&hook->calls, 1);
+    if (hook->target == NULL) {
+        return hook->vectorcall(self, args, count, keywords);
+    }
+    const __typeof__(redirected) outer = redirected;
+    redirected.ufunc = self;
+    redirected.args = args;
+    PyObject *result = PyObject_Vectorcall(hook->target, args, count, keywords);
+    redirected = outer;
+    return result;
+}
+
+static PyObject *install(PyUFuncObject *ufunc, PyObject *target)
+{
+    if (hook_of((PyObject *)ufunc) != NULL) {
+        return PyErr_Format(PyExc_ValueError, "%R has a hook already", ufunc);
+    }
+    if (hook_count == MOST_HOOKS) {
+        return PyErr_Format(PyExc_ValueError, "no more than %d hooks", MOST_HOOKS);
+    }
+    struct hook *hook = &hooks[hook_count++];
+    hook->ufunc = (PyUFuncObject *)Py_NewRef((PyObject *)ufunc);
+    hook->target = Py_XNewRef(target);
+    hook->vectorcall = ufunc->vectorcall;
+    ufunc->vectorcall = hooked_call;
+    Py_RETURN_NONE;
+}
+
+static PyObject *count_calls(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyUFuncObject *ufunc;
+    if (!PyArg_ParseTuple(args, "O!:count_calls", &PyUFunc_Type, &ufunc)) {
+        return NULL;
+    }
+    return install(ufunc, NULL);
+}
+
+static PyObject *redirect(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyUFuncObject *theirs;
+    PyObject *ours;
+    if (!PyArg_ParseTuple(args, "O!O!:redirect", &PyUFunc_Type, &theirs, &PyUFunc_Type, &ours)) {
+        return NULL;
+    }
+    return install(theirs, ours);
+}
+
+static PyObject *calls(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    PyObject *counts = PyDict_New();
+    for (int i = 0; counts != NULL && i < hook_count; i++) {
+        PyObject *count = PyLong_FromUnsignedLongLong(atomic_load(&hooks[i].calls));
+        if (count == NULL || PyDict_SetItem(counts, (PyObject *)hooks[i].ufunc, count) < 0) {
+            Py_CLEAR(counts);
+        }
+        Py_XDECREF(count);
+    }
+    return counts;
+}
+
+static PyMethodDef methods[] = {
+    {"count_calls", count_calls, METH_VARARGS, "count_calls(ufunc): count its calls from now on."},
+    {"redirect", redirect, METH_VARARGS,
+     "redirect(theirs, ours): calls of `theirs`, also by operators, go to `ours`."},
+    {"calls", calls, METH_NOARGS, "{hooked ufunc: calls so far}."},
+    {NULL, NULL, 0, NULL},
+};
+
+static int execute(PyObject *module)
+{
+    (void)module;
+    return PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 ? -1 : 0;
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, execute},
+#ifdef Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "_hooks",
+    .m_methods = methods,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__hooks(void);
+
+PyMODINIT_FUNC PyInit__hooks(void)
+{
+    return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,199 @@
+"""No ufunc without a benchmark or a test, and the command line."""
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import test_ufuncs
+
+import numc_ufuncs as nc
+from numc_ufuncs import _bench, _machine
+from numc_ufuncs._ufuncs import OWN
+
+REPOSITORY = Path(__file__).parent.parent
+EXPORTED = sorted(n for n in nc.__all__ if type(getattr(nc, n)) is np.ufunc)
+NUMPY_UFUNCS = sorted(n for n in dir(np) if type(getattr(np, n)) is np.ufunc)
+
+
+@pytest.fixture
+def suite(monkeypatch):
+    """A function that imports a module of the asv suite, as asv does."""
+    monkeypatch.syspath_prepend(REPOSITORY / "benchmarks")
+    return lambda name: importlib.import_module(f"benchmarks.{name}")
+
+
+def values_of(benchmark, parameter):
+    return set(benchmark.params[benchmark.param_names.index(parameter)])
+
+
+def test_every_exported_ufunc_has_a_benchmark_of_its_own(suite):
+    measured = values_of(suite("elementwise").Elementwise, "ufunc")
+    measured |= values_of(suite("matmul").Matmul, "ufunc")
+    assert set(EXPORTED) <= measured
+    assert set(OWN) == measured
+
+
+def test_every_numpy_ufunc_has_a_benchmark(suite):
+    assert set(NUMPY_UFUNCS) <= values_of(suite("numpy_ufuncs").Parallel, "ufunc")
+
+
+def test_benchmarks_measure_numpy_as_well(suite):
+    for module, name in (
+        ("elementwise", "Elementwise"),
+        ("matmul", "Matmul"),
+        ("numpy_ufuncs", "Parallel"),
+    ):
+        assert values_of(getattr(suite(module), name), "library") == {"numpy", "numc_ufuncs"}
+
+
+@pytest.mark.parametrize("name", NUMPY_UFUNCS)
+def test_benchmark_of_numpy_ufunc_runs(suite, name):
+    benchmark = suite("numpy_ufuncs").Parallel()
+    benchmark.setup(name, 5000, "numc_ufuncs")
+    benchmark.time_call()
+
+
+def test_every_own_ufunc_is_tested():
+    assert set(EXPORTED) == set(OWN)
+    assert {m.args[1] for m in test_ufuncs.test_is_a_ufunc_like_numpys.pytestmark} == {OWN}
+
+
+def run(*arguments, before="", **options):
+    """The command line in a process of its own; `before` is Python code to run first."""
+    code = f"{before}\nimport runpy; runpy.run_module('numc_ufuncs', run_name='__main__')"
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, **options
+    )
+
+
+def test_without_arguments_prints_help():
+    result = subprocess.run([sys.executable, "-m", "numc_ufuncs"], capture_output=True, text=True)
+    assert result.returncode == 0
+    assert "bench" in result.stdout and "info" in result.stdout
+
+
+def test_info_prints_what_info_returns():
+    result = run("info")
+    assert result.returncode == 0
+    shown = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
+    assert set(shown) == set(nc.info())
+    assert shown["version"] == nc.__version__
+
+
+def test_unknown_command_is_an_error():
+    assert run("bnech").returncode == 2
+
+
+def test_bench_writes_json_and_prints_a_table(tmp_path):
+    path = tmp_path / "figures.json"
+    result = run("bench", "--quick", "--json", str(path))
+    assert result.returncode == 0, result.stderr
+    assert "ratio" in result.stdout and "limit:" in result.stdout
+    assert "add float32 out= 10,000" in result.stderr
+    figures = json.loads(path.read_text())
+    assert figures["machine"]["version"] == nc.__version__
+    assert figures["machine"]["bandwidth_bytes_per_second"] > 0
+    assert {row["op"] for row in figures["rows"]} == {"add", "matmul"}
+    for row in figures["rows"]:
+        assert row["same"] is True
+        assert row["ratio"] == pytest.approx(row["numpy_seconds"] / row["our_seconds"])
+        assert row["repetitions"] >= 3
+
+
+def test_bench_exits_with_1_if_results_differ():
+    before = (
+        "import numpy as np, numc_ufuncs._bench as b\n"
+        "b.add = lambda x, y, out=None: np.subtract(x, y, out=out)"
+    )
+    result = run("bench", "--quick", before=before)
+    assert result.returncode == 1
+    assert "RESULTS DIFFER" in result.stdout
+
+
+def test_bench_tells_how_to_get_matplotlib(tmp_path):
+    before = "import sys; sys.modules['matplotlib'] = None; sys.modules['matplotlib.figure'] = None"
+    result = run("bench", "--quick", "--plot", str(tmp_path / "x.png"), before=before)
+    assert result.returncode == 2
+    assert "pip install numc_ufuncs[plot]" in result.stderr
+
+
+def test_bench_plots(tmp_path):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "x.svg"
+    assert run("bench", "--quick", "--plot", str(path)).returncode == 0
+    assert path.stat().st_size > 1000
+    assert run("bench", "--quick", "--plot", str(tmp_path / "x.nonsense")).returncode == 2
+
+
+def test_bad_path_is_refused_before_measuring(tmp_path):
+    result = run("bench", "--quick", "--json", str(tmp_path / "missing" / "x.json"))
+    assert result.returncode == 2
+    assert "cannot write" in result.stderr and "No such file" in result.stderr
+    assert "bandwidth" not in result.stderr
+
+
+def test_looking_whether_a_path_is_writable_leaves_it_alone(tmp_path):
+    old = tmp_path / "old.json"
+    old.write_text("kept")
+    new = tmp_path / "new.json"
+    before = (
+        "import numc_ufuncs._bench as b\n"
+        "def stop(self): raise KeyboardInterrupt\n"
+        "b.Bench.run = stop"
+    )
+    for path in (old, new):
+        result = run("bench", "--quick", "--json", str(path), before=before)
+        assert result.returncode == 130
+        assert "interrupted" in result.stderr and "Traceback" not in result.stderr
+    assert old.read_text() == "kept"
+    assert not new.exists()
+
+
+def test_sizes_that_do_not_fit_the_memory_are_left_out(monkeypatch):
+    monkeypatch.setattr(_machine, "free_memory", lambda: 2 * 16 * 50_000)
+    bench = _bench.Bench(quick=True, progress=lambda text: None)
+    bench.run()
+    assert {row["n"] for row in bench.rows if row["op"] == "add"} == {10_000}
+    assert any("memory" in reason for reason in bench.skipped)
+
+
+def test_cases_that_would_take_too_long_are_left_out(monkeypatch):
+    monkeypatch.setattr(_bench, "LONGEST_ROW_SECONDS", 0.0)
+    bench = _bench.Bench(quick=True, progress=lambda text: None)
+    bench.run()
+    assert len(bench.rows) == 5  # the first of each name: nothing says yet how long it takes
+    assert all("too long" in reason for reason in bench.skipped)
+
+
+def test_table_marks_losses():
+    row = {
+        "op": "add",
+        "dtype": "float32",
+        "output": "new",
+        "n": 10,
+        "numpy_seconds": 1.0,
+        "our_seconds": 2.0,
+        "ratio": 0.5,
+        "numpy_spread": 0.1,
+        "rate": 1.0,
+        "unit": "GB/s",
+        "share_of_limit": 0.5,
+        "same": True,
+    }
+    assert _bench.table([row])[1].endswith("50% SLOWER")
+    assert _bench.table([{**row, "numpy_spread": 0.6}])[1].endswith("50%")
+    assert _bench.table([{**row, "same": False}])[1].endswith("RESULTS DIFFER")
+
+
+def test_group_limit_counts_dropped_file_pages_as_free(tmp_path):
+    (tmp_path / "memory.max").write_text("1000\n")
+    (tmp_path / "memory.current").write_text("900\n")
+    (tmp_path / "memory.stat").write_text("anon 500\ninactive_file 300\nactive_file 50\n")
+    files = "memory.max", "memory.current"
+    assert _machine._free_in_group(tmp_path, *files) == 450
+    (tmp_path / "memory.max").write_text("max\n")
+    assert _machine._free_in_group(tmp_path, *files) is None

@@ -1,0 +1,378 @@
+"""Random calls of every element-wise ufunc, and of matmul: ours must do what NumPy's does.
+
+Compared are results bit by bit (any NaN equals any NaN; a float sum or product may differ from
+NumPy's where its error is no worse), dtypes, strides, all memory that a call could reach, warnings
+and exceptions. NUMC_FUZZ_CASES=100000 sets the number of cases, and --hypothesis-seed varies them.
+"""
+
+import functools
+import os
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from fuzzing import View, copy_of, make_call, matmul_case, own_case, pair_of, parallel_case, regions
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import numc_ufuncs
+from numc_ufuncs import _core
+
+CASES = int(os.environ.get("NUMC_FUZZ_CASES", "0"))
+SHARES = {"own": 0.45, "parallel": 0.45, "matmul": 0.1}
+DEFAULT_CASES = 12000
+
+cases_run = 0
+
+
+# ---- one call ----
+
+
+class Outcome:
+    """What a call did: its results, its memory, what it said."""
+
+    def __init__(self, ufunc, call, errors):
+        self.memory = copy_of(call.memory)
+        self.outs = tuple(self._own(out) for out in call.outs)
+        keywords = {name: self._own(value) for name, value in call.keywords.items()}
+        if self.outs:
+            keywords["out"] = self.outs
+        args = [self._own(arg) for arg in call.args]
+        function = ufunc if call.method == "call" else getattr(ufunc, call.method)
+        self.error = None
+        self.results = ()
+        with warnings.catch_warnings(record=True) as caught, np.errstate(**errors):
+            warnings.simplefilter("always")
+            try:
+                results = function(*args, **keywords)
+                self.results = results if isinstance(results, tuple) else (results,)
+            except Exception as error:
+                self.error = type(error), self._named(str(error), call, ufunc)
+        self.warnings = [(w.category, self._named(str(w.message), call, ufunc)) for w in caught]
+
+    @staticmethod
+    def _named(text, call, ufunc):
+        # NumPy says "encountered in add" where at() has an indexed loop, else "encountered in at".
+        return (
+            text.replace("encountered in at", f"encountered in {ufunc.__name__}")
+            if call.method == "at"
+            else text
+        )
+
+    def _own(self, operand):
+        return operand.on(self.memory) if isinstance(operand, View) else operand
+
+
+# ---- comparison ----
+
+
+def _same_parts(a, b):
+    numbers = (a == b) & (np.signbit(a) == np.signbit(b))
+    return numbers | (np.isnan(a) & np.isnan(b))
+
+
+def same_elements(a, b):
+    """Element-wise: the same bits, or NaN on both sides."""
+    if a.dtype.kind == "f":
+        return _same_parts(a, b)
+    if a.dtype.kind == "c":
+        return _same_parts(a.real, b.real) & _same_parts(a.imag, b.imag)
+    if a.dtype.kind == "O":
+        pairs = zip(a.ravel(), b.ravel(), strict=True)
+        return np.array(
+            [type(x) is type(y) and repr(x) == repr(y) for x, y in pairs], bool
+        ).reshape(a.shape)
+    if a.dtype.kind in "mM":
+        a, b = a.view("i8"), b.view("i8")
+    return a == b
+
+
+def assert_same_array(ours, theirs, mask=True):
+    assert ours.dtype == theirs.dtype and ours.dtype.byteorder == theirs.dtype.byteorder
+    assert ours.shape == theirs.shape
+    same = same_elements(ours, theirs) | ~np.asarray(mask)
+    if not same.all():
+        where = tuple(int(i) for i in np.argwhere(~same)[0]) if same.ndim else ()
+        count = int((~same).sum())
+        raise AssertionError(
+            f"{count} elements differ, first at {where}: {ours[where]!r} != {theirs[where]!r}"
+        )
+
+
+def _filter_bytes(base, outs):
+    """The base without the elements of `outs`, which are compared as numbers."""
+    for out in outs:
+        view = out.on([base] * (out.base + 1))
+        view[...] = np.zeros((), view.dtype)
+    return base
+
+
+def assert_same_memory(call, ours, theirs):
+    for index, (a, b) in enumerate(zip(ours.memory, theirs.memory, strict=True)):
+        if a.dtype == object:
+            assert_same_array(a, b)
+            continue
+        if a.tobytes() == b.tobytes():
+            continue
+        written = [
+            v for v in (*call.outs, *call.args[:1]) if isinstance(v, View) and v.base == index
+        ]
+        if call.method != "at":
+            written = [v for v in written if any(v is out for out in call.outs)]
+        # How far a loop gets before it raises is left open; flags raise after it.
+        stopped = theirs.error is not None and theirs.error[0] is not FloatingPointError
+        for view in () if stopped else written:
+            assert_same_array(view.on(ours.memory), view.on(theirs.memory))
+        # Apart from them, not one byte may differ.
+        a, b = _filter_bytes(a.copy(), written), _filter_bytes(b.copy(), written)
+        assert a.tobytes() == b.tobytes(), f"memory {index} differs outside the outputs"
+
+
+# ---- sums and products, whose order is free ----
+
+
+def _exact(value):
+    return (
+        Fraction(int(value)) if value.dtype.kind in "biu" else Fraction(*value.as_integer_ratio())
+    )
+
+
+def _exactly(array):
+    result = np.empty(array.shape, object)
+    result.ravel()[:] = [_exact(x) for x in array.ravel()]
+    return result
+
+
+def _error_bound(name, exact, magnitude, count, dtype):
+    """What any sum in pairs, or any product, may be off by."""
+    eps = Fraction(float(np.finfo(dtype).eps))
+    tiniest = _exact(np.finfo(dtype).smallest_subnormal)
+    if name == "multiply":
+        return abs(exact) * eps * count + count * tiniest
+    return magnitude * eps * 2 + tiniest
+
+
+def assert_no_worse(name, ours, theirs, exact, magnitude, count):
+    """Per element: as near to the exact value as NumPy's, or within a good algorithm's bound."""
+    largest = _exact(np.finfo(ours.dtype).max)
+    for a, b, x, size in zip(
+        ours.ravel(), theirs.ravel(), exact.ravel(), magnitude.ravel(), strict=True
+    ):
+        if bool(same_elements(np.asarray(a), np.asarray(b))):
+            continue
+        if size > largest / 4 and not (np.isfinite(a) and np.isfinite(b)):
+            continue  # it depends on the order whether a partial result overflows
+        assert np.isfinite(a) and np.isfinite(b), f"{a!r} != {b!r}"
+        allowed = max(abs(_exact(b) - x), _error_bound(name, x, size, count, ours.dtype))
+        assert abs(_exact(a) - x) <= allowed, f"{a!r} is worse than {b!r}: exact is {float(x)!r}"
+
+
+def assert_fold_no_worse(name, call, ours, theirs, memory):
+    """`ours` differs from `theirs`, both made by one real sum or product: is it as good?"""
+    x, *indices = (a.on(memory) if isinstance(a, View) else np.asarray(a) for a in call.args)
+    kept = {"axis", "keepdims", "where"} & set(call.keywords)
+    keywords = {
+        k: v.on(memory) if isinstance(v, View) else v for k, v in call.keywords.items() if k in kept
+    }
+    used = np.asarray(x).astype(ours.dtype)
+    where = keywords.get("where", True)
+    if not np.isfinite(used[np.broadcast_to(where, used.shape)]).all():
+        raise AssertionError("special values give one result in every order")
+    used = _exactly(np.where(where, used, used.dtype.type(0 if name == "add" else 1)))
+    if call.method == "reduce":
+        initial = call.keywords.get("initial", 0 if name == "add" else 1)
+        keywords["initial"] = _exact(ours.dtype.type(initial))
+    function = getattr(getattr(np, name), call.method)
+    exact = np.asarray(function(used, *indices, **keywords), object)
+    magnitude = np.asarray(function(np.abs(used), *indices, **keywords), object)
+    assert_no_worse(name, ours, theirs, exact, magnitude, used.size)
+
+
+def assert_matmul_no_worse(call, ours, theirs, memory):
+    a, b = (arg.on(memory).astype(ours.dtype) for arg in call.args)
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        # Special values reach only the elements that they are multiplied into.
+        assert (np.isnan(ours) == np.isnan(theirs)).all()
+        return
+    a, b = _exactly(a), _exactly(b)
+    keywords = {"axes": call.keywords["axes"]} if "axes" in call.keywords else {}
+    exact = np.asarray(np.matmul(a, b, **keywords), object)
+    magnitude = np.asarray(np.matmul(np.abs(a), np.abs(b), **keywords), object)
+    assert_no_worse("add", ours, theirs, exact, magnitude, max(a.shape[-1], 1) ** 2)
+
+
+def may_reorder(name, call, result):
+    """Whether another order of additions or multiplications is as good."""
+    if result.dtype.kind != "f":
+        return False
+    if name == "matmul":
+        return all(arg.dtype.kind in "biuf" for arg in call.args)
+    x = call.args[0]
+    return (
+        name in ("add", "multiply")
+        and call.method in ("reduce", "reduceat")
+        and isinstance(x, View)
+        and x.dtype.kind in "biuf"
+    )
+
+
+# ---- a case ----
+
+
+def uninitialized_mask(call, result):
+    """The elements of a result that a call with `where` and no `out` defines."""
+    where = call.keywords.get("where", True)
+    if call.method not in ("call", "outer") or where is True:
+        return True
+    where = where.on(call.memory) if isinstance(where, View) else where
+    return np.broadcast_to(where, result.shape)
+
+
+def assert_same_result(name, call, ours, theirs, index):
+    a, b = ours.results[index], theirs.results[index]
+    assert type(a) is type(b)
+    if not isinstance(b, (np.ndarray, np.generic)):
+        return assert_same_array(np.array(a, object), np.array(b, object))
+    if not b.flags.owndata and ours.outs and ours.outs[min(index, len(ours.outs) - 1)] is not None:
+        assert a is ours.outs[index]
+    assert a.strides == b.strides
+    a, b = np.asarray(a), np.asarray(b)
+    mask = uninitialized_mask(call, b) if not (ours.outs and ours.outs[index] is not None) else True
+    try:
+        assert_same_array(a, b, mask)
+    except AssertionError:
+        if mask is not True or a.dtype != b.dtype or not may_reorder(name, call, b):
+            raise
+        if name == "matmul":
+            assert_matmul_no_worse(call, a, b, copy_of(call.memory))
+        else:
+            assert_fold_no_worse(name, call, a, b, copy_of(call.memory))
+        if ours.outs:
+            a[...] = b
+        return True
+    return False
+
+
+def check(case):
+    global cases_run
+    cases_run += 1
+    numpys, our = pair_of(case)
+    call = make_call(case, numpys)
+    errors = {"all": case.errors}
+    theirs = Outcome(numpys, call, errors)
+    ours = Outcome(our, call, errors)
+    assert ours.error == theirs.error
+    assert len(ours.results) == len(theirs.results)
+    with np.errstate(all="ignore"):
+        reordered = [
+            assert_same_result(case.ufunc, call, ours, theirs, i) for i in range(len(ours.results))
+        ]
+        assert_same_memory(call, ours, theirs)
+    if not any(reordered):
+        assert ours.warnings == theirs.warnings
+
+
+# ---- tests ----
+
+
+@pytest.fixture(scope="module", autouse=True)
+def threads():
+    """Three threads for every call, however small."""
+    before = _core.set_parallel_threshold(1)
+    numc_ufuncs.set_config(threads=3)
+    yield
+    numc_ufuncs.set_config(threads=None)
+    _core.set_parallel_threshold(before)
+
+
+@functools.lru_cache(None)
+def _one_of(options):
+    return st.sampled_from(options)
+
+
+def strategy(describe):
+    @st.composite
+    def cases(draw):
+        return describe(lambda options: draw(_one_of(options)), draw(st.integers(0, 2**32 - 1)))
+
+    return cases()
+
+
+def profile(share):
+    return settings(
+        max_examples=int((CASES or DEFAULT_CASES) * SHARES[share]),
+        derandomize=CASES == 0,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+@profile("own")
+@given(strategy(own_case))
+def test_own_ufuncs(case):
+    check(case)
+
+
+@profile("parallel")
+@given(strategy(parallel_case))
+def test_every_ufunc_of_numpy(case):
+    check(case)
+
+
+@profile("matmul")
+@given(strategy(matmul_case))
+def test_matmul(case):
+    check(case)
+
+
+def test_threads_ran(capsys):
+    with capsys.disabled():
+        print(f"\n{cases_run} cases, {regions()} threaded regions")
+    if cases_run == 0:
+        pytest.skip("no case ran before")
+    assert regions() > cases_run / 20
+
+
+# ---- the comparison itself ----
+
+
+def _fold_call(values):
+    view = View(0, values.dtype, values.shape, values.strides, 0)
+    from fuzzing import Call
+
+    return Call([values], "reduce", [view], {"axis": 0})
+
+
+def test_another_order_of_a_sum_is_accepted():
+    values = np.random.default_rng(1).standard_normal((1000, 3)).astype("f")
+    theirs = np.add.reduce(values, axis=0)
+    ours = np.add.reduce(values[::-1].reshape(10, 100, 3), axis=(0, 1))
+    memory = [values.view(np.uint8).ravel()]
+    call = _fold_call(values)._replace(memory=memory)
+    assert_fold_no_worse("add", call, ours, theirs, memory)
+    with pytest.raises(AssertionError, match="worse"):
+        assert_fold_no_worse("add", call, ours + np.float32(1e-2), theirs, memory)
+
+
+def test_another_order_of_a_dot_product_is_accepted():
+    a, b = np.random.default_rng(2).standard_normal((2, 20, 20)).astype("f")
+    memory = [a.view(np.uint8).ravel(), b.view(np.uint8).ravel()]
+    call = _fold_call(a)._replace(
+        memory=memory, args=[View(i, a.dtype, a.shape, a.strides, 0) for i in range(2)], keywords={}
+    )
+    theirs = a @ b
+    ours = (a[:, 10:] @ b[10:]) + (a[:, :10] @ b[:10])
+    assert_matmul_no_worse(call, ours, theirs, memory)
+    with pytest.raises(AssertionError, match="worse"):
+        assert_matmul_no_worse(call, ours + np.float32(1e-2), theirs, memory)
+
+
+def test_differences_are_seen():
+    a = np.array([1.0, np.nan, 0.0])
+    assert_same_array(a, np.negative(np.negative(a)))
+    for other in ([1.0, np.nan, -0.0], [1.0, 2.0, 0.0], [np.nan, np.nan, 0.0]):
+        with pytest.raises(AssertionError, match="1 elements differ"):
+            assert_same_array(np.array(other), a)

@@ -1,0 +1,42 @@
+"""Read by mypy and pyright, not run: what the stubs promise."""
+
+from typing import Any
+
+import numpy as np
+
+import numc_ufuncs as nc
+from numc_ufuncs import config, exp, parallel, set_config
+
+
+def takes_ufunc(ufunc: np.ufunc) -> np.ufunc:
+    return ufunc
+
+
+takes_ufunc(nc.add)
+takes_ufunc(nc.subtract)
+takes_ufunc(nc.multiply)
+takes_ufunc(nc.divide)
+takes_ufunc(nc.matmul)
+takes_ufunc(nc.hypot)
+takes_ufunc(exp)
+takes_ufunc(parallel(np.sin))
+
+name: str = nc.add.__name__
+inputs: int = nc.matmul.nin
+total: Any = nc.add.reduce(np.arange(5))
+
+set_config(threads=4, device="auto")
+set_config(threads=None)
+with config(threads=2, device="cpu"):
+    threads: int = nc.get_config()["threads"]
+with nc.config() as block:
+    again: nc.config = block
+versions: dict[str, Any] = nc.info()
+version: str = nc.__version__
+nc.show_config()
+
+# Each ignored line must be an error: an ignore that is not needed is reported.
+set_config(threads="4")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+set_config(device="tpu")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+set_config(cores=4)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+parallel(len)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
