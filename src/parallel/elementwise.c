@@ -169,18 +169,23 @@ static int threads_for(const struct elementwise *loop, ptrdiff_t n, ptrdiff_t se
 void elementwise_run(struct elementwise *loop, void *call, char *const data[],
                      const ptrdiff_t step[], ptrdiff_t n)
 {
+    const ptrdiff_t forced =
+        atomic_load_explicit(&elementwise_forced_threshold, memory_order_relaxed);
+    const bool timed = forced == 0 && is_timed(loop);
+    ptrdiff_t serial_below =
+        forced != 0 ? forced : atomic_load_explicit(&loop->serial_below, memory_order_relaxed);
+    if (n < serial_below && !timed && !loop->asks_for_order) {
+        loop->run(loop, call, IN_ORDER, data, step, 0, n);
+        return;
+    }
     const enum order order = order_of(loop, data, step, n);
     if (order == IN_ORDER) {
         loop->run(loop, call, IN_ORDER, data, step, 0, n);
         return;
     }
-    ptrdiff_t serial_below =
-        atomic_load_explicit(&elementwise_forced_threshold, memory_order_relaxed);
     ptrdiff_t done = 0;
-    if (serial_below == 0) {
-        if (is_timed(loop)) {
-            done = run_timed(loop, call, data, step, n);
-        }
+    if (timed) {
+        done = run_timed(loop, call, data, step, n);
         serial_below = atomic_load_explicit(&loop->serial_below, memory_order_relaxed);
     }
     if (done == n) {

@@ -78,6 +78,7 @@ struct elementwise {
     /* Around the part of a call that runs on several threads. */
     void (*before_threads)(void *call);
     void (*after_threads)(void *call);
+    bool asks_for_order; /* runs faster where it knows more than IN_ORDER */
     int inputs, operands;
     size_t item_size[MOST_OPERANDS];
     ptrdiff_t tiny;

@@ -75,6 +75,7 @@ int loop_initialize(struct loop *loop, const char types[], int inputs, int opera
     loop->work.allows_threads = serial_if != NULL ? allows_threads : NULL;
     loop->work.before_threads = before_threads;
     loop->work.after_threads = after_threads;
+    loop->work.asks_for_order = kernel != NULL;
     loop->work.inputs = inputs;
     loop->work.operands = operands;
     for (int i = 0; i < operands; i++) {
