@@ -24,7 +24,7 @@ ADD_SIZES = [10**power for power in range(9)]
 PARALLEL_SIZES = [10**6, 10**7, 10**8]
 PARALLEL = ("exp", "log", "sin", "hypot", "power")
 LARGE = 10**8
-BANDWIDTH_BYTES = 1 << 28
+BANDWIDTH_BYTES = 4 * LARGE
 
 
 def cells():
