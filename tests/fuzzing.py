@@ -527,6 +527,8 @@ def _fold(rng, case, ufunc):
 
 def _at(rng, case, ufunc):
     memory = []
+    if case.dtypes[1] in ("U3", "S2"):  # NumPy crashes when at() casts from strings
+        case = case._replace(dtypes=case.dtypes[:1] * 2)
     shape = random_shape(rng, case.size) or (4,)
     target = place(rng, memory, np.dtype(case.dtypes[0]), shape, case.layouts[0])
     style = rng.integers(5)
