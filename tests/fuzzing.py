@@ -616,6 +616,8 @@ def make_call(case, ufunc):
             case = case._replace(dtypes=tuple("q" if d == "O" else d for d in case.dtypes))
         elif case.out not in ("none", "fresh"):  # NumPy crashes where objects overlap their output
             case = case._replace(out="fresh")
+    if case.ufunc == "multiply" and {"U3", "S2"} & set(case.dtypes):
+        case = case._replace(out="none")  # NumPy 2.0 repeats strings past the end of their output
     if case.ufunc == "matmul":
         return _matmul(rng, case, ufunc)
     if case.method in ("reduce", "accumulate", "reduceat"):

@@ -1,0 +1,134 @@
+"""Are the tests honest? Break the code in one place at a time, and see the tests fail.
+
+Works on a copy of the tree, in an environment that has the build and the test tools:
+
+    python tools/mutations.py [name ...]
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+TESTS = ["test_parallel.py", "test_ufuncs.py", "test_threads.py", "test_fuzz.py"]
+
+# name: file, what it says, what it shall say
+MUTATIONS = {
+    "overlap guard": (
+        "src/parallel/overlap.c",
+        "return out_step == other_step &&",
+        "return true || out_step == other_step &&",
+    ),
+    "flag merge": ("src/parallel/region.c", "if (raised != 0) {", "if (raised == -1) {"),
+    "flags of the caller in workers": (
+        "src/parallel/region.c",
+        "                feclearexcept(FE_ALL_EXCEPT);\n",
+        "",
+    ),
+    "tail of the SIMD loop": (
+        "src/kernels/binary_template.h",
+        "for (; at < end; at += size) {\n        *(element",
+        "for (; at + size < end; at += size) {\n        *(element",
+    ),
+    "promotion": (
+        "src/ufuncs/clone.c",
+        "    ufunc->type_resolver = original->type_resolver;\n",
+        "",
+    ),
+    "operand flags of matmul": (
+        "src/ufuncs/clone.c",
+        "if (original->op_flags != NULL",
+        "if (false && original->op_flags != NULL",
+    ),
+    "parts at multiples of 64": (
+        "src/parallel/elementwise.c",
+        "size = size / BLOCK * BLOCK + BLOCK;",
+        "size = size / BLOCK * BLOCK + BLOCK + 1;",
+    ),
+    "exception of a worker": (
+        "src/ufuncs/failure.c",
+        "if (state == NULL || !has_exception(state)) {",
+        "if (state == NULL || state != NULL) {",
+    ),
+    "the caller gives up the GIL": (
+        "src/ufuncs/failure.c",
+        "failure->released = holds_gil() ? PyEval_SaveThread() : NULL;",
+        "failure->released = NULL;",
+    ),
+    "a forked child computes serially": (
+        "src/parallel/region.c",
+        "forked = true;",
+        "forked = false;",
+    ),
+    "promoters and loops for strings": (
+        "src/ufuncs/clone.c",
+        "if (adopt_loops(ufunc, original) < 0) {",
+        "if (false) {",
+    ),
+}
+
+
+def run(command, folder, seconds=900, **environment):
+    """The exit code; a command that hangs counts as failed."""
+    try:
+        return subprocess.run(
+            command,
+            cwd=folder,
+            timeout=seconds,
+            env={**os.environ, **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+    except subprocess.TimeoutExpired as error:
+        return subprocess.CompletedProcess(command, 124, (error.stdout or b"")[-2000:].decode())
+
+
+def first_failure(output):
+    lines = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR", "Fatal"))]
+    return lines[0][:110] if lines else output.strip().splitlines()[-1][:110]
+
+
+def tests_fail(tree, site):
+    setup = ["meson", "setup", "build-mutation", "--reconfigure"]
+    setup += [f"-Dpython.purelibdir={site}", f"-Dpython.platlibdir={site}"]
+    for command in (setup, ["meson", "install", "-C", "build-mutation"]):
+        done = run(command, tree)
+        if done.returncode != 0:
+            raise SystemExit(f"does not build:\n{done.stdout[-3000:]}")
+    environment = {"PYTHONPATH": str(site), "NUMC_FUZZ_CASES": "6000", "PYTHONFAULTHANDLER": "1"}
+    tests = [f"tests/{name}" for name in TESTS]
+    command = ["pytest", "-q", "-x", "-p", "no:cacheprovider", "--hypothesis-seed=1", *tests]
+    done = run(command, tree, seconds=240, **environment)
+    return done.returncode != 0, first_failure(done.stdout)
+
+
+def main(names):
+    source = Path(__file__).resolve().parent.parent
+    survived = []
+    with tempfile.TemporaryDirectory() as folder:
+        tree, site = Path(folder, "tree"), Path(folder, "site")
+        shutil.copytree(source, tree, ignore=shutil.ignore_patterns(".git", ".venv*", "build*"))
+        failed, what = tests_fail(tree, site)
+        if failed:
+            raise SystemExit(f"the tests fail before anything is broken: {what}")
+        for name, (file, old, new) in MUTATIONS.items():
+            if names and name not in names:
+                continue
+            path = tree / file
+            text = path.read_text()
+            if old not in text:
+                raise SystemExit(f"{name}: {file} does not say {old!r} any more")
+            path.write_text(text.replace(old, new))
+            failed, what = tests_fail(tree, site)
+            path.write_text(text)
+            print(f"{'caught' if failed else 'SURVIVED':9} {name}: {what}", flush=True)
+            if not failed:
+                survived.append(name)
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
