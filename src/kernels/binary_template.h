@@ -147,7 +147,9 @@ INLINE void run(char *const data[], const ptrdiff_t step[], ptrdiff_t n, bool st
 
 /* BINARY_OP(add, FLOAT, a + b) becomes FLOAT_IN_FLOAT(add, a + b) for a dtype of class FLOAT, and
  * FLOAT_IN_INTEGER(add, a + b), which is nothing, for another. */
-#define BINARY_OP(op, class, expression) JOIN(class##_IN, CLASS)(op, expression)
+#define BINARY_OP(op, class, value) BINARY_OP_IN(op, class, CLASS, value)
+#define BINARY_OP_IN(op, class, dtype_class, value) BINARY_OP_IN_(op, class, dtype_class, value)
+#define BINARY_OP_IN_(op, class, dtype_class, value) class##_IN_##dtype_class(op, value)
 #define INTEGER_IN_FLOAT(op, expression)
 #define FLOAT_IN_INTEGER(op, expression)
 
@@ -172,6 +174,8 @@ static const struct kernel JOIN(rows, DTYPE)[] = {
 #undef ROW
 #undef STREAMING
 #undef BINARY_OP
+#undef BINARY_OP_IN
+#undef BINARY_OP_IN_
 #undef KERNELS
 
 #undef element
