@@ -88,7 +88,8 @@ def _clone(ufunc, op, doc):
     if _has_name_here(ufunc):
         try:
             clone.__module__ = _PACKAGE
-            clone.__qualname__ = ufunc.__name__  # numpy.ma reads it
+            # numpy.ma reads it; NumPy's stubs do not know that it can be set.
+            clone.__qualname__ = ufunc.__name__  # pyright: ignore[reportAttributeAccessIssue]
         except AttributeError:
             pass  # NumPy 2.0 and 2.1 have no such attribute: pickle finds the name by search
     # Two threads may get here at once; both must see one object.
