@@ -23,7 +23,7 @@ test: install-test
 
 lint: $(venv)/bin/python
 	@tools/check_system.sh "$(PYTHON)" clang-format cppcheck
-	$(pip) '.[lint,test,plot]'
+	$(pip) '.[lint,test]'
 	clang-format --dry-run -Werror $(c_files)
 	cppcheck --quiet --std=c11 --language=c --error-exitcode=1 --inline-suppr \
 	    --enable=warning,style,performance,portability --suppressions-list=tools/cppcheck.txt \

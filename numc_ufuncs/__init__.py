@@ -8,34 +8,32 @@ is at hand in that form: ``numc_ufuncs.exp`` is ``parallel(numpy.exp)``.
 import numpy as _np
 
 try:
-    from . import _core as _core
-except ImportError as error:
+    import numc_ufuncs._core as _core  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "numc_ufuncs._core":
+        raise
     raise ImportError(
         "numc_ufuncs has no compiled part here: either this is its source tree, in which case "
         "start Python elsewhere, or the installation is incomplete"
     ) from error
 
-from ._config import config, get_config, info, set_config, show_config, warn_of_bad_environment
-from ._ufuncs import add, divide, matmul, multiply, parallel, subtract
+from ._config import config, get_config, info, set_config, show_config
+from ._ufuncs import own as _own
+from ._ufuncs import parallel
 from ._version import __version__
+
+globals().update(_own)
 
 __all__ = [
     "__version__",
-    "add",
     "config",
-    "divide",
     "get_config",
     "info",
-    "matmul",
-    "multiply",
     "parallel",
     "set_config",
     "show_config",
-    "subtract",
 ]
-
-warn_of_bad_environment()
-del warn_of_bad_environment
+__all__ += list(_own)
 
 
 def __getattr__(name):
@@ -47,4 +45,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *(n for n in dir(_np) if type(getattr(_np, n)) is _np.ufunc)})
+    return sorted({*globals(), *(n for n, v in vars(_np).items() if type(v) is _np.ufunc)})

@@ -1,8 +1,6 @@
 """Options: for the process, for the calling thread, and what results from both."""
 
-import os
 import threading
-import warnings
 
 import numpy as np
 
@@ -153,15 +151,3 @@ def show_config():
     for name, value in info().items():
         shown = ", ".join(value) if isinstance(value, list) else value
         print(f"{name:14} {shown}")
-
-
-def warn_of_bad_environment():
-    """Say which variables are ignored. A typo should not stop a program that computes."""
-    for name in ("NUMC_NUM_THREADS", "NUMC_PARALLEL_THRESHOLD"):
-        text = os.environ.get(name)
-        if text and not (text.strip().isdecimal() and int(text) > 0):
-            warnings.warn(
-                f"{name}={text!r} is ignored: it must be an integer of at least 1",
-                RuntimeWarning,
-                stacklevel=3,
-            )

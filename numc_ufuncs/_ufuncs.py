@@ -9,34 +9,9 @@ from . import _core
 
 _PACKAGE = __name__.rpartition(".")[0]
 
-# Our own ufuncs, by name: the one list that tests and benchmarks enumerate.
-OWN = ("add", "subtract", "multiply", "divide", "matmul")
-
-_DOC_OF_OWN = """\
-{summary}
-
-Same operands, dtypes, broadcasting, errors and methods as `numpy.{name}`, and the same results;
-large calls run on all cores.
-
-See Also
---------
-numpy.{name} : Describes the parameters.
-numc_ufuncs.config : How many threads a call may use.
-
-Examples
---------
->>> import numpy as np
->>> import numc_ufuncs as nc
->>> nc.{name}({example})
-{result}
-"""
-
-_SUMMARY = {
-    "add": (
-        "Add two arrays, element by element.",
-        "np.float32([1, 2]), 3",
-        "array([4., 5.], dtype=float32)",
-    ),
+# Our own ufuncs: what they do, and an example with its result. Tests and benchmarks enumerate it.
+OWN = {
+    "add": ("Add two arrays, element by element.", "np.array([1, 2]), 3", "array([4, 5])"),
     "subtract": (
         "Subtract the second array from the first, element by element.",
         "np.array([5, 7]), 3",
@@ -59,6 +34,25 @@ _SUMMARY = {
     ),
 }
 
+_DOC_OF_OWN = """\
+{summary}
+
+Same operands, dtypes, broadcasting, errors and methods as `numpy.{name}`, and the same results;
+large calls run on all cores.
+
+See Also
+--------
+numpy.{name} : Describes the parameters.
+numc_ufuncs.config : How many threads a call may use.
+
+Examples
+--------
+>>> import numpy as np
+>>> import numc_ufuncs as nc
+>>> nc.{name}({example})
+{result}
+"""
+
 _clones: dict[np.ufunc, np.ufunc] = {}
 
 
@@ -74,7 +68,9 @@ def _scipy_error_handling(ufunc):
     where it differs from what a new thread has, the calling thread computes alone.
     """
     special = sys.modules.get("scipy.special")
-    if special is None or getattr(special, ufunc.__name__, None) is not ufunc:
+    modules = [m for name, m in list(sys.modules.items()) if name.startswith("scipy.special")]
+    # Some have another name there, or none without an underscore.
+    if special is None or not any(ufunc is v for m in modules for v in list(vars(m).values())):
         return None
     of_new_thread = {}
     thread = threading.Thread(target=lambda: of_new_thread.update(special.geterr()))
@@ -122,13 +118,14 @@ def parallel(ufunc):
     Raises
     ------
     TypeError
-        If `ufunc` is not a `numpy.ufunc`, or has no inner loop that could be run in parallel.
+        If `ufunc` is not a `numpy.ufunc`, or has no inner loops in its type table.
 
     Notes
     -----
-    Only element-wise calls are split over threads: reductions, loops over Python objects, and calls
-    whose operands overlap run as NumPy runs them. The inner loops must be safe to run in several
-    threads at once, which NumPy itself relies on when it releases the GIL around them.
+    Only loops over many elements that may be computed in any order are split over threads: sums
+    along an axis, loops over Python objects, and calls whose operands overlap run as NumPy runs
+    them. The inner loops must be safe to run in several threads at once, which NumPy itself relies
+    on when it releases the GIL around them.
 
     Examples
     --------
@@ -162,10 +159,9 @@ def parallel(ufunc):
 
 
 def _own(name):
-    ufunc = getattr(np, name)
-    summary, example, result = _SUMMARY[name]
+    summary, example, result = OWN[name]
     doc = _DOC_OF_OWN.format(summary=summary, name=name, example=example, result=result)
-    return _clone(ufunc, name, doc)
+    return _clone(getattr(np, name), name, doc)
 
 
-add, subtract, multiply, divide, matmul = map(_own, OWN)
+own = {name: _own(name) for name in OWN}

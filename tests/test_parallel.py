@@ -1,5 +1,6 @@
 """parallel(): any ufunc on all cores, with the bits, errors and warnings of the serial one."""
 
+import ctypes
 import gc
 import warnings
 
@@ -32,6 +33,55 @@ def test_generalized_ufuncs_are_unchanged():
     det = np.linalg._umath_linalg.det
     assert nc.parallel(det) is det
     assert nc.parallel(np.matmul) is nc.matmul
+
+
+def test_ufuncs_without_results():
+    """They exist: frompyfunc makes them, and nothing in them may be indexed blindly."""
+    calls = []
+    for inputs in (0, 1):
+        ours = nc.parallel(np.frompyfunc(lambda *args: calls.append(args), inputs, 0))
+        assert ours.nout == 0
+
+
+def test_a_ufunc_without_data_for_its_loops():
+    """NumPy's C API allows NULL in place of the array."""
+    loop_type = ctypes.CFUNCTYPE(None, *(ctypes.c_void_p,) * 4)
+
+    @loop_type
+    def negate(args, dimensions, steps, data):
+        args, steps = (ctypes.cast(p, ctypes.POINTER(ctypes.c_ssize_t)) for p in (args, steps))
+        assert not data
+        for k in range(ctypes.c_ssize_t.from_address(dimensions).value):
+            value = ctypes.c_double.from_address(args[0] + k * steps[0]).value
+            ctypes.c_double.from_address(args[1] + k * steps[1]).value = -value
+
+    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    api = pointer_of(np._core._multiarray_umath._UFUNC_API, None)
+    make_type = ctypes.PYFUNCTYPE(
+        ctypes.py_object,
+        *(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p),
+        *(ctypes.c_int,) * 4,
+        *(ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int),
+    )
+    make = make_type(ctypes.c_void_p.from_address(api + ctypes.sizeof(ctypes.c_void_p)).value)
+    functions = (loop_type * 1)(negate)
+    types = bytes([np.dtype(float).num] * 2)
+    theirs = make(ctypes.addressof(functions), None, types, 1, 1, 1, -1, b"negate", None, 0)
+    assert nc.parallel(theirs)(np.arange(3.0)).tolist() == [0.0, -1.0, -2.0]
+
+
+def test_reductions_teach_nothing(regions):
+    """They come in order, so that their time says nothing about threads."""
+    add = nc._core.parallel_clone(np.add, None, "", None)
+    large, small = np.ones(1_000_000), np.ones(3000)
+    with nc.config(threads=2):
+        for _ in range(200):
+            add.reduce(large[:100_000])
+        regions()
+        for _ in range(64):
+            add(small, small)
+    assert regions() == 0
 
 
 @pytest.mark.parametrize("wrong", [None, 1, "exp", np.sum, np.exp.reduce, len, np.vectorize(abs)])
@@ -107,11 +157,11 @@ class TestExceptionsOfWorkers:
         assert [str(w.message) for w in ours] == [str(w.message) for w in theirs]
 
     @pytest.mark.parametrize("n", [1, 65, 500, 501, 10_000, 1_000_000])
-    @pytest.mark.parametrize("name", ["psi", "ellipk", "chdtr"])
+    @pytest.mark.parametrize("name", ["psi", "ellipk", "chdtr", "_kolmogci"])
     def test_scipy_errstate(self, n, name):
-        theirs = getattr(scipy.special, name)
+        theirs = getattr(scipy.special, name, None) or getattr(scipy.special._ufuncs, name)
         ours = nc.parallel(theirs)
-        bad = {"psi": (-0.0,), "ellipk": (1e300,), "chdtr": (-1.0, 0.5)}[name]
+        bad = {"psi": (-0.0,), "ellipk": (1e300,), "chdtr": (-1.0, 0.5), "_kolmogci": (-1.0,)}[name]
         args = [np.full(n, 0.5) for _ in bad]
         for arg, value in zip(args, bad, strict=True):
             arg[-1] = value

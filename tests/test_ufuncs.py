@@ -14,7 +14,7 @@ from numc_ufuncs._ufuncs import OWN
 NUMPY_UFUNCS = sorted(n for n in dir(np) if type(getattr(np, n)) is np.ufunc)
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", tuple(OWN))
 def test_is_a_ufunc_like_numpys(name):
     ours, theirs = getattr(nc, name), getattr(np, name)
     assert type(ours) is np.ufunc
@@ -139,16 +139,40 @@ def test_strings_go_to_numpy():
     assert nc.multiply(strings, 2).tolist() == ["aa", "bcbc"]
 
 
-def test_dtypes_registered_later_go_to_numpy():
-    """The rational dtype of NumPy's own tests adds its loops to np.add when it is imported."""
-    code = (
-        "import numpy as np, numc_ufuncs as nc;"
-        "from numpy._core._rational_tests import rational as r;"
-        "a = np.array([r(1, 2), r(1, 3)]);"
-        "assert (nc.add(a, a) == np.add(a, a)).all();"
-        "assert nc.matmul(a, a) == np.matmul(a, a)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
+USER_DTYPE = """
+import numpy as np
+{imports}
+import numc_ufuncs as nc
+a = np.array([r(1, 2), r(1, 3), r(5, 7)])
+def same(ours, theirs):
+    assert np.asarray(ours).dtype == np.asarray(theirs).dtype == a.dtype, (ours, theirs)
+    assert np.all(ours == theirs), (ours, theirs)
+for name in ("add", "subtract", "multiply", "divide"):
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    same(ours(a, a), theirs(a, a))
+    same(ours(a, 1), theirs(a, 1))
+    same(ours.reduce(a), theirs.reduce(a))
+    same(ours.outer(a, a), theirs.outer(a, a))
+    same(ours(a, a, out=a.copy()), theirs(a, a))
+same(nc.negative(a), np.negative(a))
+assert nc.less(a, a[::-1]).tolist() == np.less(a, a[::-1]).tolist()
+"""
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "from numpy._core._rational_tests import rational as r",
+        "import numc_ufuncs as nc; nc.negative, nc.less\n"
+        "from numpy._core._rational_tests import rational as r",
+    ],
+    ids=["before", "after"],
+)
+def test_user_dtypes(imports):
+    """NumPy's rational registers its loops when it is imported: before our ufuncs, or after."""
+    code = USER_DTYPE.format(imports=imports)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 class TestSubclassesAndOverrides:

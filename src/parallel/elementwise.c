@@ -6,7 +6,7 @@
 
 enum {
     /* Parts begin at multiples of this many elements: there NumPy's SIMD loops compute the same
-     * bits as in one go, and no two threads write to one cache line. */
+     * bits as in one go, and threads seldom write to the same cache line. */
     BLOCK = 64,
     /* Below either of these the order guard and the bookkeeping cost more than they gain. */
     TINY_ELEMENTS = 1024,
@@ -21,7 +21,7 @@ enum {
     BREAK_EVEN_NS = 20000,
 };
 
-_Atomic ptrdiff_t elementwise_forced_threshold;
+_Atomic ptrdiff_t elementwise_forced_threshold; /* see parallel.h */
 
 void elementwise_set_threshold(ptrdiff_t elements)
 {
@@ -89,12 +89,18 @@ static void run_part(struct elementwise *loop, void *call, enum order order, cha
     loop->run(loop, call, order, part, step, first, n);
 }
 
-/* Whether this call is one of those that are measured. Counts may get lost between threads. */
-static bool is_timed(struct elementwise *loop)
+/* Whether the next call is one of those that are measured. */
+static bool is_timed(const struct elementwise *loop)
+{
+    const unsigned calls = atomic_load_explicit(&loop->calls, memory_order_relaxed);
+    return calls < TIMED_FIRST_CALLS || calls % TIMED_EVERY == 0;
+}
+
+/* Counts may get lost between threads, which does no harm. */
+static void count_call(struct elementwise *loop)
 {
     const unsigned calls = atomic_load_explicit(&loop->calls, memory_order_relaxed);
     atomic_store_explicit(&loop->calls, calls + 1, memory_order_relaxed);
-    return calls < TIMED_FIRST_CALLS || calls % TIMED_EVERY == 0;
 }
 
 /* Computes the first elements against the clock and adapts serial_below. Returns how many. */
@@ -175,14 +181,16 @@ void elementwise_run(struct elementwise *loop, void *call, char *const data[],
     ptrdiff_t serial_below =
         forced != 0 ? forced : atomic_load_explicit(&loop->serial_below, memory_order_relaxed);
     if (n < serial_below && !timed && !loop->asks_for_order) {
+        count_call(loop);
         loop->run(loop, call, IN_ORDER, data, step, 0, n);
         return;
     }
     const enum order order = order_of(loop, data, step, n);
     if (order == IN_ORDER) {
-        loop->run(loop, call, IN_ORDER, data, step, 0, n);
+        loop->run(loop, call, IN_ORDER, data, step, 0, n); /* teaches nothing */
         return;
     }
+    count_call(loop);
     ptrdiff_t done = 0;
     if (timed) {
         done = run_timed(loop, call, data, step, n);

@@ -10,8 +10,9 @@
 
 /* ---- threads.c: how many ---- */
 
-/* Call once, before anything else here. */
-void threads_initialize(void);
+/* Call once, before anything else here. `most` is an upper limit, 0 for none; the control group's
+ * quota is read below `cgroup_root`, see cgroup_cpus(). */
+void threads_initialize(int most, const char *cgroup_root);
 
 /* 0 means unset. The calling thread's own number comes first, then the process's. */
 void threads_set_for_process(int threads);
@@ -35,8 +36,8 @@ int cgroup_cpus(const char *root);
 /* ---- region.c: running on threads ---- */
 
 /* Calls share(context, index, count) on up to `threads` threads at once, index 0 on the caller, and
- * returns when all are done. Fewer threads run when concurrent callers already use the machine, one
- * in a forked child. Workers compute in the caller's floating-point environment, and the exception
+ * returns when all are done. Fewer threads run when concurrent callers already use the machine or the
+ * system grants no more threads, one in a forked child. Workers compute in the caller's floating-point environment, and the exception
  * flags that they raise are raised in the caller. Returns the number of threads that ran. */
 typedef void region_share(void *context, int index, int count);
 int region_run(int threads, region_share *share, void *context);
@@ -44,7 +45,7 @@ int region_run(int threads, region_share *share, void *context);
 /* Whether region_run could use more than one thread now. */
 bool region_available(void);
 
-/* Threads that run shares now, callers included. */
+/* Threads that region_run with more than one thread occupies now, callers included. */
 int region_active(void);
 
 /* How often region_run used more than one thread so far. */
@@ -89,10 +90,12 @@ struct elementwise {
 /* Completes a loop whose operands are described: nothing is learnt yet. */
 void elementwise_initialize(struct elementwise *loop);
 
+/* What elementwise_set_threshold set; not for direct use. */
+extern _Atomic ptrdiff_t elementwise_forced_threshold;
+
 /* Whether a call of n elements gains nothing here: it should run its loop directly, in order. */
 static inline bool elementwise_is_tiny(const struct elementwise *loop, ptrdiff_t n)
 {
-    extern _Atomic ptrdiff_t elementwise_forced_threshold;
     return n < loop->tiny &&
            (atomic_load_explicit(&elementwise_forced_threshold, memory_order_relaxed) == 0 ||
             n < atomic_load_explicit(&elementwise_forced_threshold, memory_order_relaxed));

@@ -2,37 +2,20 @@
 #include "parallel.h"
 #include "region.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <omp.h>
 #include <sched.h>
-#include <stdlib.h>
 
 static _Atomic int for_process;
 static _Thread_local int for_this_thread;
-static int from_environment; /* NUMC_NUM_THREADS; 0 when unset */
+static int upper_limit; /* 0: none */
 static int from_cgroup;
 
-/* A whole number of at least 1, or 0. */
-static int positive_number(const char *text)
-{
-    if (text == NULL) {
-        return 0;
-    }
-    char *end;
-    errno = 0;
-    const long value = strtol(text, &end, 10);
-    return end != text && *end == '\0' && errno == 0 && value > 0 && value <= INT_MAX ? (int)value
-                                                                                      : 0;
-}
-
-void threads_initialize(void)
+void threads_initialize(int most, const char *cgroup_root)
 {
     region_initialize();
-    from_environment = positive_number(getenv("NUMC_NUM_THREADS"));
-    const char *root = getenv("NUMC_CGROUP_ROOT");
-    from_cgroup = cgroup_cpus(root != NULL ? root : "");
-    elementwise_set_threshold(positive_number(getenv("NUMC_PARALLEL_THRESHOLD")));
+    upper_limit = most;
+    from_cgroup = cgroup_cpus(cgroup_root);
 }
 
 void threads_set_for_process(int threads)
@@ -97,8 +80,8 @@ struct thread_limit threads_limit(void)
     if (from_cgroup != 0 && from_cgroup < limit.threads) {
         limit = (struct thread_limit){from_cgroup, "CPU quota of the control group"};
     }
-    if (from_environment != 0 && from_environment < limit.threads) {
-        limit = (struct thread_limit){from_environment, "NUMC_NUM_THREADS"};
+    if (upper_limit != 0 && upper_limit < limit.threads) {
+        limit = (struct thread_limit){upper_limit, "NUMC_NUM_THREADS"};
     }
     return limit;
 }

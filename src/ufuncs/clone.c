@@ -3,6 +3,7 @@
 
 #include "loop.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 /* What a clone points into; the clone owns it through a capsule in its `obj` field. */
@@ -16,7 +17,8 @@ struct clone {
 };
 
 static const char capsule_name[] = "numc_ufuncs.clone";
-static vectorcallfunc numpy_vectorcall; /* one function serves every ufunc */
+static vectorcallfunc numpy_vectorcall; /* what NumPy gives every new ufunc */
+static PyObject *no_loop_error;         /* the class; NULL where NumPy has it elsewhere */
 
 static void release(struct clone *clone)
 {
@@ -87,20 +89,23 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
     clone->doc = copy_of(doc, strlen(doc) + 1);
     clone->types = copy_of(original->types, rows * (size_t)operands);
     clone->functions = copy_of(original->functions, rows * sizeof *clone->functions);
-    clone->data = copy_of(original->data, rows * sizeof *clone->data);
+    clone->data = PyMem_Calloc(rows, sizeof *clone->data);
     clone->loops = PyMem_Calloc(rows, sizeof *clone->loops);
     if (clone->name == NULL || clone->doc == NULL || clone->types == NULL ||
         clone->functions == NULL || clone->data == NULL || clone->loops == NULL) {
         goto no_memory;
     }
+    if (original->data != NULL) {
+        memcpy(clone->data, original->data, rows * sizeof *clone->data);
+    }
     /* The loop of a gufunc has core dimensions that the engine does not know. */
     for (size_t row = 0; row < rows && !original->core_enabled; row++) {
         const char *types = original->types + row * (size_t)operands;
-        if (original->functions[row] == NULL || !loop_is_parallel(types, operands)) {
+        if (original->functions[row] == NULL || !loop_is_parallel(types, original->nin, operands)) {
             continue;
         }
         if (loop_initialize(&clone->loops[row], types, original->nin, operands,
-                            original->functions[row], original->data[row],
+                            original->functions[row], clone->data[row],
                             kernel_of_row(op, types, operands), serial_if) < 0) {
             release(clone);
             return NULL;
@@ -117,8 +122,7 @@ no_memory:
 }
 
 /* Loops outside the type table (strings) and promoters (comparisons with Python integers) are in
- * `_loops`: a list of (DTypes, loop) pairs, in later NumPy a dict. Should it become something else,
- * forward_unknown_dtypes still finds the original's loops. */
+ * `_loops`: a list of (DTypes, loop) pairs, in later NumPy a dict. */
 static int adopt_loops(PyUFuncObject *clone, PyUFuncObject *original)
 {
     if (PyDict_CheckExact(original->_loops) && PyDict_CheckExact(clone->_loops)) {
@@ -143,40 +147,52 @@ static int adopt_loops(PyUFuncObject *clone, PyUFuncObject *original)
     return 0;
 }
 
-/* Whether the exception that is set says that `ufunc` has no loop for the operands' dtypes. */
-static int no_loop_error_of(PyObject *ufunc)
+/* Loops for dtypes that C code registered by number. They may come at any time, and not to have
+ * them would not fail but compute with other dtypes: so original and clone share the dict. */
+static int share_user_loops(PyUFuncObject *clone, PyUFuncObject *original)
 {
+    if (original->userloops == NULL) {
+        original->userloops = PyDict_New();
+    }
+    Py_XDECREF(clone->userloops);
+    clone->userloops = Py_XNewRef(original->userloops);
+    return clone->userloops != NULL ? 0 : -1;
+}
+
+/* Clears the exception that is set if it says that `ufunc` has no loop for the operands' dtypes. */
+static bool clear_no_loop_error(PyObject *ufunc)
+{
+    if (no_loop_error == NULL || !PyErr_ExceptionMatches(no_loop_error)) {
+        return false;
+    }
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
-    int is_one = 0;
-    if (strcmp(((PyTypeObject *)type)->tp_name, "_UFuncNoLoopError") == 0) {
-        PyObject *raised_by = PyObject_GetAttrString(value, "ufunc");
-        is_one = raised_by == ufunc;
-        Py_XDECREF(raised_by);
-        PyErr_Clear();
-    }
-    if (is_one) {
+    PyObject *raised_by = PyObject_GetAttrString(value, "ufunc");
+    const bool is_ours = raised_by == ufunc;
+    Py_XDECREF(raised_by);
+    PyErr_Clear();
+    if (is_ours) {
         Py_XDECREF(type);
         Py_XDECREF(value);
         Py_XDECREF(traceback);
     } else {
         PyErr_Restore(type, value, traceback);
     }
-    return is_one;
+    return is_ours;
 }
 
-/* Loops that the original got after it was cloned: dtypes that another package registers. */
-static PyObject *forward_unknown_dtypes(PyObject *self, PyObject *const *args, size_t count,
-                                        PyObject *keywords)
+/* The original may have got loops after it was cloned: then the clone gets them, too, as soon as a
+ * call finds none. */
+static PyObject *call_or_adopt(PyObject *self, PyObject *const *args, size_t count,
+                               PyObject *keywords)
 {
     PyObject *result = numpy_vectorcall(self, args, count, keywords);
-    if (result == NULL && no_loop_error_of(self)) {
-        struct clone *clone = PyCapsule_GetPointer(((PyUFuncObject *)self)->obj, capsule_name);
-        if (clone != NULL) {
-            /* The first call may have used the slot in front of the arguments. */
-            result = PyObject_Vectorcall((PyObject *)clone->original, args,
-                                         PyVectorcall_NARGS(count), keywords);
+    if (result == NULL && clear_no_loop_error(self)) {
+        PyUFuncObject *ufunc = (PyUFuncObject *)self;
+        struct clone *clone = PyCapsule_GetPointer(ufunc->obj, capsule_name);
+        if (clone != NULL && adopt_loops(ufunc, clone->original) == 0) {
+            result = numpy_vectorcall(self, args, count, keywords);
         }
     }
     return result;
@@ -208,22 +224,21 @@ PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, 
         memcpy(ufunc->op_flags, original->op_flags,
                sizeof *ufunc->op_flags * (size_t)original->nargs);
     }
-    if (adopt_loops(ufunc, original) < 0) {
+    if (adopt_loops(ufunc, original) < 0 || share_user_loops(ufunc, original) < 0) {
         Py_DECREF((PyObject *)ufunc);
         return NULL;
     }
-    ufunc->vectorcall = forward_unknown_dtypes;
+    numpy_vectorcall = ufunc->vectorcall;
+    ufunc->vectorcall = call_or_adopt;
     return (PyObject *)ufunc;
 }
 
 int clone_initialize(void)
 {
-    PyObject *umath = PyImport_ImportModule("numpy");
-    PyObject *add = umath != NULL ? PyObject_GetAttrString(umath, "add") : NULL;
-    if (add != NULL) {
-        numpy_vectorcall = ((PyUFuncObject *)add)->vectorcall;
-    }
-    Py_XDECREF(add);
-    Py_XDECREF(umath);
-    return numpy_vectorcall != NULL ? 0 : -1;
+    /* Private to NumPy: without it, nothing is forwarded. */
+    PyObject *module = PyImport_ImportModule("numpy._core._exceptions");
+    no_loop_error = module != NULL ? PyObject_GetAttrString(module, "_UFuncNoLoopError") : NULL;
+    Py_XDECREF(module);
+    PyErr_Clear();
+    return 0;
 }

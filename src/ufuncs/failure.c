@@ -57,15 +57,17 @@ static bool has_exception(const PyThreadState *state)
 #endif
 }
 
-void failure_before_threads(struct failure *failure)
+void failure_before_threads(void *call)
 {
+    struct failure *failure = call;
     failure->threads_run = true;
     /* NumPy keeps the GIL for up to 500 elements: a worker that waits for it would never end. */
     failure->released = holds_gil() ? PyEval_SaveThread() : NULL;
 }
 
-void failure_after_threads(struct failure *failure)
+void failure_after_threads(void *call)
 {
+    struct failure *failure = call;
     failure->threads_run = false;
     if (failure->released != NULL) {
         PyEval_RestoreThread(failure->released);

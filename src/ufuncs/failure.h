@@ -17,9 +17,10 @@ struct failure {
 
 int failure_initialize(void);
 
-/* Before and after the threads of a call run; afterwards the exception, if any, is the caller's. */
-void failure_before_threads(struct failure *failure);
-void failure_after_threads(struct failure *failure);
+/* Before and after the threads of a call run; afterwards the exception, if any, is the caller's.
+ * `call` is its struct failure. */
+void failure_before_threads(void *call);
+void failure_after_threads(void *call);
 
 /* Around a part of the call, on the thread that computes it. */
 void failure_before_part(const struct failure *failure);

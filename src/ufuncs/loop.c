@@ -47,24 +47,14 @@ static bool allows_threads(const struct elementwise *work)
     return allows;
 }
 
-static void before_threads(void *call)
-{
-    failure_before_threads(call);
-}
-
-static void after_threads(void *call)
-{
-    failure_after_threads(call);
-}
-
-bool loop_is_parallel(const char types[], int operands)
+bool loop_is_parallel(const char types[], int inputs, int operands)
 {
     for (int i = 0; i < operands; i++) {
-        if (types[i] == NPY_OBJECT) {
+        if (types[i] == NPY_OBJECT || PyTypeNum_ISFLEXIBLE(types[i])) {
             return false;
         }
     }
-    return operands <= MOST_OPERANDS;
+    return inputs < operands && operands <= MOST_OPERANDS;
 }
 
 int loop_initialize(struct loop *loop, const char types[], int inputs, int operands,
@@ -73,8 +63,8 @@ int loop_initialize(struct loop *loop, const char types[], int inputs, int opera
 {
     loop->work.run = run_part;
     loop->work.allows_threads = serial_if != NULL ? allows_threads : NULL;
-    loop->work.before_threads = before_threads;
-    loop->work.after_threads = after_threads;
+    loop->work.before_threads = failure_before_threads;
+    loop->work.after_threads = failure_after_threads;
     loop->work.asks_for_order = kernel != NULL;
     loop->work.inputs = inputs;
     loop->work.operands = operands;

@@ -15,8 +15,9 @@ struct loop {
     PyObject *serial_if;         /* called before threads run it, unless NULL */
 };
 
-/* Whether the engine may run a loop of these dtypes: not if elements are Python objects. */
-bool loop_is_parallel(const char types[], int operands);
+/* Whether the engine may run a loop of these dtypes: not if elements are Python objects, or have
+ * sizes that the table does not tell. */
+bool loop_is_parallel(const char types[], int inputs, int operands);
 
 /* Prepares `loop` for one row of a ufunc's table. */
 int loop_initialize(struct loop *loop, const char types[], int inputs, int operands,

@@ -3,11 +3,10 @@
 #include "numpy_api.h"
 
 #include "clone.h"
+#include "environment.h"
 #include "failure.h"
 #include "kernels.h"
 #include "parallel.h"
-
-#include <stdlib.h>
 
 static PyObject *parallel_clone(PyObject *module, PyObject *args)
 {
@@ -156,27 +155,13 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* Warns instead of failing: a mistyped variable should not stop a program that computes. */
-static int restrict_isa(void)
-{
-    const char *isa = getenv("NUMC_ISA");
-    if (isa == NULL || kernels_restrict(isa) == 0) {
-        return 0;
-    }
-    return PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
-                            "NUMC_ISA='%s' is ignored: it must be one of those that "
-                            "numc_ufuncs.info()['isa_available'] lists",
-                            isa);
-}
-
 static int execute(PyObject *module)
 {
     (void)module;
-    if (PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 || restrict_isa() < 0 ||
+    if (PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 || environment_apply() < 0 ||
         failure_initialize() < 0 || clone_initialize() < 0) {
         return -1;
     }
-    threads_initialize();
     return 0;
 }
 

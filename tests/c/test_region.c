@@ -327,10 +327,40 @@ static void check_elementwise(void)
     threads_set_for_this_thread(0);
 }
 
+static void note_order(const struct elementwise *of, void *context, enum order order,
+                       char *const data[], const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t n)
+{
+    (void)of, (void)data, (void)step, (void)first, (void)n;
+    *(enum order *)context = order;
+}
+
+/* No memory is touched: the addresses need not exist. */
+static enum order order_chosen(uintptr_t in, uintptr_t out, ptrdiff_t n)
+{
+    static struct elementwise noting = {
+        .run = note_order, .asks_for_order = true, .inputs = 1, .operands = 2, .item_size = {4, 4}};
+    elementwise_initialize(&noting);
+    enum order order = IN_ORDER;
+    elementwise_run(&noting, &order, (char *[]){(char *)in, (char *)out}, (ptrdiff_t[]){4, 4}, n);
+    return order;
+}
+
+static void check_streaming(void)
+{
+    const uintptr_t a = (uintptr_t)1 << 40, b = (uintptr_t)1 << 41;
+    const ptrdiff_t huge = (ptrdiff_t)1 << 34;
+    elementwise_set_threshold(PTRDIFF_MAX);
+    expect(order_chosen(a, b, huge) == ANY_ORDER_STREAMING, "64 GiB should be streamed");
+    expect(order_chosen(a, b, 100000) == ANY_ORDER, "400 kB should stay in the cache");
+    expect(order_chosen(a, a, huge) == ANY_ORDER, "in place should not be streamed");
+    expect(order_chosen(a, a + 4, huge) == IN_ORDER, "shifted should be in order");
+    elementwise_set_threshold(0);
+}
+
 int main(void)
 {
     alarm(2 * MOST_SECONDS); /* a hang is a failure, not a wait */
-    threads_initialize();
+    threads_initialize(0, "");
     check_shares();
     check_nested();
     check_flags();
@@ -338,6 +368,7 @@ int main(void)
     check_concurrent_callers();
     check_fork();
     check_elementwise();
+    check_streaming();
     check_fork();
     return expect_result("region");
 }

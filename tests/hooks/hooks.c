@@ -17,13 +17,6 @@ struct hook {
 static struct hook hooks[MOST_HOOKS];
 static int hook_count;
 
-/* The innermost call that this thread leads elsewhere. An argument vector lives as long as its
- * call: when it comes back to the same ufunc, the target has handed it on unchanged. */
-static _Thread_local struct {
-    PyObject *ufunc;
-    PyObject *const *args;
-} redirected;
-
 static struct hook *hook_of(PyObject *ufunc)
 {
     for (int i = 0; i < hook_count; i++) {
@@ -38,20 +31,9 @@ static PyObject *hooked_call(PyObject *self, PyObject *const *args, size_t count
                              PyObject *keywords)
 {
     struct hook *hook = hook_of(self);
-    const int handed_back = redirected.ufunc == self && redirected.args == args;
-    if (handed_back) {
-        return hook->vectorcall(self, args, count, keywords);
-    }
     atomic_fetch_add(&hook->calls, 1);
-    if (hook->target == NULL) {
-        return hook->vectorcall(self, args, count, keywords);
-    }
-    const __typeof__(redirected) outer = redirected;
-    redirected.ufunc = self;
-    redirected.args = args;
-    PyObject *result = PyObject_Vectorcall(hook->target, args, count, keywords);
-    redirected = outer;
-    return result;
+    return hook->target == NULL ? hook->vectorcall(self, args, count, keywords)
+                                : PyObject_Vectorcall(hook->target, args, count, keywords);
 }
 
 static PyObject *install(PyUFuncObject *ufunc, PyObject *target)
