@@ -11,14 +11,20 @@ struct clone {
     PyUFuncObject *original;
     char *name, *doc, *types;
     PyUFuncGenericFunction *functions;
-    void **data;
+    void **data; /* one for each row, and the clone itself in front: see clone_of() */
     struct loop *loops;
+    Py_ssize_t loops_seen; /* how many entries `_loops` of the original had at the last look */
     PyObject *serial_if;
 };
 
 static const char capsule_name[] = "numc_ufuncs.clone";
+
 static vectorcallfunc numpy_vectorcall; /* what NumPy gives every new ufunc */
-static PyObject *no_loop_error;         /* the class; NULL where NumPy has it elsewhere */
+
+static struct clone *clone_of(const PyUFuncObject *ufunc)
+{
+    return ufunc->data[-1];
+}
 
 static void release(struct clone *clone)
 {
@@ -27,7 +33,9 @@ static void release(struct clone *clone)
         PyMem_Free(clone->doc);
         PyMem_Free(clone->types);
         PyMem_Free(clone->functions);
-        PyMem_Free(clone->data);
+        if (clone->data != NULL) {
+            PyMem_Free(clone->data - 1);
+        }
         PyMem_Free(clone->loops);
         Py_XDECREF((PyObject *)clone->original);
         Py_XDECREF(clone->serial_if);
@@ -89,7 +97,11 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
     clone->doc = copy_of(doc, strlen(doc) + 1);
     clone->types = copy_of(original->types, rows * (size_t)operands);
     clone->functions = copy_of(original->functions, rows * sizeof *clone->functions);
-    clone->data = PyMem_Calloc(rows, sizeof *clone->data);
+    void **data = PyMem_Calloc(rows + 1, sizeof *data);
+    if (data != NULL) {
+        data[0] = clone;
+        clone->data = data + 1;
+    }
     clone->loops = PyMem_Calloc(rows, sizeof *clone->loops);
     if (clone->name == NULL || clone->doc == NULL || clone->types == NULL ||
         clone->functions == NULL || clone->data == NULL || clone->loops == NULL) {
@@ -159,43 +171,29 @@ static int share_user_loops(PyUFuncObject *clone, PyUFuncObject *original)
     return clone->userloops != NULL ? 0 : -1;
 }
 
-/* Clears the exception that is set if it says that `ufunc` has no loop for the operands' dtypes. */
-static bool clear_no_loop_error(PyObject *ufunc)
+static Py_ssize_t count_loops(PyObject *loops)
 {
-    if (no_loop_error == NULL || !PyErr_ExceptionMatches(no_loop_error)) {
-        return false;
-    }
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    PyObject *raised_by = PyObject_GetAttrString(value, "ufunc");
-    const bool is_ours = raised_by == ufunc;
-    Py_XDECREF(raised_by);
-    PyErr_Clear();
-    if (is_ours) {
-        Py_XDECREF(type);
-        Py_XDECREF(value);
-        Py_XDECREF(traceback);
-    } else {
-        PyErr_Restore(type, value, traceback);
-    }
-    return is_ours;
+    return PyList_CheckExact(loops)   ? PyList_GET_SIZE(loops)
+           : PyDict_CheckExact(loops) ? PyDict_GET_SIZE(loops)
+                                      : 0;
 }
 
-/* The original may have got loops after it was cloned: then the clone gets them, too, as soon as a
- * call finds none. */
-static PyObject *call_or_adopt(PyObject *self, PyObject *const *args, size_t count,
-                               PyObject *keywords)
+/* Packages register loops with the original at any time, ml_dtypes when it is imported: the clone
+ * gets them at the next call. A look before the call and then a jump costs short calls less than
+ * to come back from NumPy and look at the result. */
+static PyObject *adopt_and_call(PyObject *self, PyObject *const *args, size_t count,
+                                PyObject *keywords)
 {
-    PyObject *result = numpy_vectorcall(self, args, count, keywords);
-    if (result == NULL && clear_no_loop_error(self)) {
-        PyUFuncObject *ufunc = (PyUFuncObject *)self;
-        struct clone *clone = PyCapsule_GetPointer(ufunc->obj, capsule_name);
-        if (clone != NULL && adopt_loops(ufunc, clone->original) == 0) {
-            result = numpy_vectorcall(self, args, count, keywords);
+    PyUFuncObject *ufunc = (PyUFuncObject *)self;
+    struct clone *clone = clone_of(ufunc);
+    const Py_ssize_t loops = count_loops(clone->original->_loops);
+    if (loops != clone->loops_seen) {
+        if (adopt_loops(ufunc, clone->original) < 0) {
+            return NULL;
         }
+        clone->loops_seen = loops;
     }
-    return result;
+    return numpy_vectorcall(self, args, count, keywords);
 }
 
 PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, PyObject *serial_if)
@@ -228,17 +226,8 @@ PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, 
         Py_DECREF((PyObject *)ufunc);
         return NULL;
     }
+    clone->loops_seen = count_loops(original->_loops);
     numpy_vectorcall = ufunc->vectorcall;
-    ufunc->vectorcall = call_or_adopt;
+    ufunc->vectorcall = adopt_and_call;
     return (PyObject *)ufunc;
-}
-
-int clone_initialize(void)
-{
-    /* Private to NumPy: without it, nothing is forwarded. */
-    PyObject *module = PyImport_ImportModule("numpy._core._exceptions");
-    no_loop_error = module != NULL ? PyObject_GetAttrString(module, "_UFuncNoLoopError") : NULL;
-    Py_XDECREF(module);
-    PyErr_Clear();
-    return 0;
 }

@@ -4,8 +4,6 @@
 
 #include "numpy_api.h"
 
-int clone_initialize(void);
-
 /* A new ufunc with the loops of `original`, run in parallel. `op` names the own kernels to use, or
  * is NULL. `doc` is the docstring without the signature. `serial_if`, unless NULL, is called before
  * threads run a loop: they do not if it returns something true. Keeps `original` alive. */

@@ -159,7 +159,7 @@ static int execute(PyObject *module)
 {
     (void)module;
     if (PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 || environment_apply() < 0 ||
-        failure_initialize() < 0 || clone_initialize() < 0) {
+        failure_initialize() < 0) {
         return -1;
     }
     return 0;
