@@ -13,7 +13,9 @@ struct clone {
     PyUFuncGenericFunction *functions;
     void **data; /* one for each row, and the clone itself in front: see clone_of() */
     struct loop *loops;
-    Py_ssize_t loops_seen; /* how many entries `_loops` of the original had at the last look */
+    PyObject *original_loops; /* its `_loops` */
+    const Py_ssize_t *loops_count;
+    Py_ssize_t loops_seen; /* loops_count at the last look */
     PyObject *serial_if;
 };
 
@@ -39,6 +41,7 @@ static void release(struct clone *clone)
         PyMem_Free(clone->loops);
         Py_XDECREF((PyObject *)clone->original);
         Py_XDECREF(clone->serial_if);
+        Py_XDECREF(clone->original_loops);
         PyMem_Free(clone);
     }
 }
@@ -137,6 +140,9 @@ no_memory:
  * `_loops`: a list of (DTypes, loop) pairs, in later NumPy a dict. */
 static int adopt_loops(PyUFuncObject *clone, PyUFuncObject *original)
 {
+    /* Where the loops of dtypes are that C code registered by number. Without one, a call would not
+     * fail but compute with other dtypes. */
+    Py_XSETREF(clone->userloops, Py_XNewRef(original->userloops));
     if (PyDict_CheckExact(original->_loops) && PyDict_CheckExact(clone->_loops)) {
         return PyDict_Merge(clone->_loops, original->_loops, 0);
     }
@@ -159,41 +165,38 @@ static int adopt_loops(PyUFuncObject *clone, PyUFuncObject *original)
     return 0;
 }
 
-/* Loops for dtypes that C code registered by number. They may come at any time, and not to have
- * them would not fail but compute with other dtypes: so original and clone share the dict. */
-static int share_user_loops(PyUFuncObject *clone, PyUFuncObject *original)
+/* Where a list or a dict keeps its length: call_with_all_loops reads it at each call. */
+static const Py_ssize_t *length_of(PyObject *loops)
 {
-    if (original->userloops == NULL) {
-        original->userloops = PyDict_New();
-    }
-    Py_XDECREF(clone->userloops);
-    clone->userloops = Py_XNewRef(original->userloops);
-    return clone->userloops != NULL ? 0 : -1;
+    static const Py_ssize_t none;
+    return PyList_CheckExact(loops)   ? &((PyVarObject *)loops)->ob_size
+           : PyDict_CheckExact(loops) ? &((PyDictObject *)loops)->ma_used
+                                      : &none;
 }
 
-static Py_ssize_t count_loops(PyObject *loops)
-{
-    return PyList_CheckExact(loops)   ? PyList_GET_SIZE(loops)
-           : PyDict_CheckExact(loops) ? PyDict_GET_SIZE(loops)
-                                      : 0;
-}
-
-/* Packages register loops with the original at any time, ml_dtypes when it is imported: the clone
- * gets them at the next call. A look before the call and then a jump costs short calls less than
- * to come back from NumPy and look at the result. */
-static PyObject *adopt_and_call(PyObject *self, PyObject *const *args, size_t count,
-                                PyObject *keywords)
+static __attribute__((noinline)) PyObject *adopt_then_call(PyObject *self, PyObject *const *args,
+                                                           size_t count, PyObject *keywords)
 {
     PyUFuncObject *ufunc = (PyUFuncObject *)self;
     struct clone *clone = clone_of(ufunc);
-    const Py_ssize_t loops = count_loops(clone->original->_loops);
-    if (loops != clone->loops_seen) {
-        if (adopt_loops(ufunc, clone->original) < 0) {
-            return NULL;
-        }
-        clone->loops_seen = loops;
+    const Py_ssize_t loops = *clone->loops_count;
+    if (adopt_loops(ufunc, clone->original) < 0) {
+        return NULL;
     }
+    clone->loops_seen = loops;
     return numpy_vectorcall(self, args, count, keywords);
+}
+
+/* Packages register loops with the original at any time, ml_dtypes when it is imported: the clone
+ * gets them at the next call. Nothing but loads, compares and a jump: short calls feel the rest. */
+static PyObject *call_with_all_loops(PyObject *self, PyObject *const *args, size_t count,
+                                     PyObject *keywords)
+{
+    const PyUFuncObject *ufunc = (PyUFuncObject *)self;
+    const struct clone *clone = clone_of(ufunc);
+    const bool same =
+        *clone->loops_count == clone->loops_seen && ufunc->userloops == clone->original->userloops;
+    return (same ? numpy_vectorcall : adopt_then_call)(self, args, count, keywords);
 }
 
 PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, PyObject *serial_if)
@@ -222,12 +225,14 @@ PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, 
         memcpy(ufunc->op_flags, original->op_flags,
                sizeof *ufunc->op_flags * (size_t)original->nargs);
     }
-    if (adopt_loops(ufunc, original) < 0 || share_user_loops(ufunc, original) < 0) {
+    if (adopt_loops(ufunc, original) < 0) {
         Py_DECREF((PyObject *)ufunc);
         return NULL;
     }
-    clone->loops_seen = count_loops(original->_loops);
+    clone->original_loops = Py_NewRef(original->_loops);
+    clone->loops_count = length_of(original->_loops);
+    clone->loops_seen = *clone->loops_count;
     numpy_vectorcall = ufunc->vectorcall;
-    ufunc->vectorcall = adopt_and_call;
+    ufunc->vectorcall = call_with_all_loops;
     return (PyObject *)ufunc;
 }
