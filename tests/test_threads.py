@@ -274,6 +274,9 @@ def test_interpreter_ends_cleanly_after_worker_exceptions():
     assert not stderr
 
 
+@pytest.mark.skipif(
+    "libasan" in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer takes terabytes itself"
+)
 def test_more_threads_than_the_system_grants():
     """libgomp would end the process; fewer threads compute instead."""
     code = (
