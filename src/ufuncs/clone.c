@@ -140,9 +140,15 @@ no_memory:
  * `_loops`: a list of (DTypes, loop) pairs, in later NumPy a dict. */
 static int adopt_loops(PyUFuncObject *clone, PyUFuncObject *original)
 {
-    /* Where the loops of dtypes are that C code registered by number. Without one, a call would not
-     * fail but compute with other dtypes. */
+    /* Where the loops of dtypes are that C code registered by number. They may come at any time, and
+     * without one a call would not fail but compute with other dtypes: so both share the dict. */
+    if (original->userloops == NULL) {
+        original->userloops = PyDict_New();
+    }
     Py_XSETREF(clone->userloops, Py_XNewRef(original->userloops));
+    if (clone->userloops == NULL) {
+        return -1;
+    }
     if (PyDict_CheckExact(original->_loops) && PyDict_CheckExact(clone->_loops)) {
         return PyDict_Merge(clone->_loops, original->_loops, 0);
     }
@@ -192,10 +198,8 @@ static __attribute__((noinline)) PyObject *adopt_then_call(PyObject *self, PyObj
 static PyObject *call_with_all_loops(PyObject *self, PyObject *const *args, size_t count,
                                      PyObject *keywords)
 {
-    const PyUFuncObject *ufunc = (PyUFuncObject *)self;
-    const struct clone *clone = clone_of(ufunc);
-    const bool same =
-        *clone->loops_count == clone->loops_seen && ufunc->userloops == clone->original->userloops;
+    const struct clone *clone = clone_of((PyUFuncObject *)self);
+    const bool same = *clone->loops_count == clone->loops_seen;
     return (same ? numpy_vectorcall : adopt_then_call)(self, args, count, keywords);
 }
 
