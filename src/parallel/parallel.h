@@ -36,9 +36,10 @@ int cgroup_cpus(const char *root);
 /* ---- region.c: running on threads ---- */
 
 /* Calls share(context, index, count) on up to `threads` threads at once, index 0 on the caller, and
- * returns when all are done. Fewer threads run when concurrent callers already use the machine or the
- * system grants no more threads, one in a forked child. Workers compute in the caller's floating-point environment, and the exception
- * flags that they raise are raised in the caller. Returns the number of threads that ran. */
+ * returns when all are done. Fewer threads run when concurrent callers already use the machine or
+ * the system grants no more, one in a forked child. Workers compute in the caller's floating-point
+ * environment, and the exception flags that they raise are raised in the caller. Returns the number
+ * of threads that ran. */
 typedef void region_share(void *context, int index, int count);
 int region_run(int threads, region_share *share, void *context);
 
