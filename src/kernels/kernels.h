@@ -31,6 +31,15 @@ int kernels_restrict(const char *isa);
 /* The best kernel of the processor, or NULL where none is better than NumPy's own loop. */
 const struct kernel *kernels_find(const char *op, char kind, size_t item_size);
 
+/* Elements in two dimensions: (r, c) lies at data + r * row_step + c * column_step. */
+struct tile {
+    const char *data;
+    ptrdiff_t rows, columns, row_step, column_step;
+};
+
+/* Copies them to `to`, row by row, without gaps. */
+void tile_pack(size_t item_size, const struct tile *tile, char *to);
+
 /* The instruction sets of this build in ascending order, the baseline first; NULL past the last. */
 const char *kernels_isa(int index);
 

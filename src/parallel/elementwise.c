@@ -41,7 +41,7 @@ void elementwise_initialize(struct elementwise *loop)
     atomic_init(&loop->calls, 0);
 }
 
-static int64_t now_ns(void)
+int64_t clock_ns(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -61,22 +61,29 @@ static size_t cache_bytes(void)
     return bytes;
 }
 
+bool elementwise_streams(const struct elementwise *loop, ptrdiff_t n)
+{
+    size_t stored = 0;
+    for (int out = loop->inputs; out < loop->operands; out++) {
+        stored += loop->item_size[out] * (size_t)n;
+    }
+    return stored > cache_bytes();
+}
+
 static enum order order_of(const struct elementwise *loop, char *const data[],
                            const ptrdiff_t step[], ptrdiff_t n)
 {
     if (!elements_commute(loop->inputs, loop->operands, data, step, loop->item_size, n)) {
         return IN_ORDER;
     }
-    size_t stored = 0;
     for (int out = loop->inputs; out < loop->operands; out++) {
-        stored += loop->item_size[out] * (size_t)n;
         for (int in = 0; in < loop->inputs; in++) {
             if (data[in] == data[out]) {
                 return ANY_ORDER; /* in place: the output's lines are in the cache already */
             }
         }
     }
-    return stored > cache_bytes() ? ANY_ORDER_STREAMING : ANY_ORDER;
+    return elementwise_streams(loop, n) ? ANY_ORDER_STREAMING : ANY_ORDER;
 }
 
 static void run_part(struct elementwise *loop, void *call, enum order order, char *const data[],
@@ -89,34 +96,40 @@ static void run_part(struct elementwise *loop, void *call, enum order order, cha
     loop->run(loop, call, order, part, step, first, n);
 }
 
-/* Whether the next call is one of those that are measured. */
-static bool is_timed(const struct elementwise *loop)
+bool elementwise_is_timed(const struct elementwise *loop)
 {
+    if (elementwise_threshold() != 0) {
+        return false;
+    }
     const unsigned calls = atomic_load_explicit(&loop->calls, memory_order_relaxed);
     return calls < TIMED_FIRST_CALLS || calls % TIMED_EVERY == 0;
 }
 
 /* Counts may get lost between threads, which does no harm. */
-static void count_call(struct elementwise *loop)
+void elementwise_count_call(struct elementwise *loop)
 {
     const unsigned calls = atomic_load_explicit(&loop->calls, memory_order_relaxed);
     atomic_store_explicit(&loop->calls, calls + 1, memory_order_relaxed);
 }
 
-/* Computes the first elements against the clock and adapts serial_below. Returns how many. */
-static ptrdiff_t run_timed(struct elementwise *loop, void *call, char *const data[],
-                           const ptrdiff_t step[], ptrdiff_t n)
+void elementwise_learn(struct elementwise *loop, ptrdiff_t elements, int64_t ns)
 {
-    const ptrdiff_t timed = n < TIMED_ELEMENTS ? n : TIMED_ELEMENTS;
-    const int64_t start = now_ns();
-    run_part(loop, call, ANY_ORDER, data, step, 0, timed);
-    const int64_t took = now_ns() - start;
-    ptrdiff_t serial_below = (ptrdiff_t)BREAK_EVEN_NS * timed / (took > 0 ? took : 1);
+    ptrdiff_t serial_below = (ptrdiff_t)BREAK_EVEN_NS * elements / (ns > 0 ? (ptrdiff_t)ns : 1);
     if (atomic_load_explicit(&loop->calls, memory_order_relaxed) > 1) {
         const ptrdiff_t so_far = atomic_load_explicit(&loop->serial_below, memory_order_relaxed);
         serial_below = (so_far + serial_below) / 2;
     }
     atomic_store_explicit(&loop->serial_below, serial_below, memory_order_relaxed);
+}
+
+/* Computes the first elements against the clock. Returns how many. */
+static ptrdiff_t run_timed(struct elementwise *loop, void *call, char *const data[],
+                           const ptrdiff_t step[], ptrdiff_t n)
+{
+    const ptrdiff_t timed = n < TIMED_ELEMENTS ? n : TIMED_ELEMENTS;
+    const int64_t start = clock_ns();
+    run_part(loop, call, ANY_ORDER, data, step, 0, timed);
+    elementwise_learn(loop, timed, clock_ns() - start);
     return timed;
 }
 
@@ -172,16 +185,25 @@ static int threads_for(const struct elementwise *loop, ptrdiff_t n, ptrdiff_t se
     return threads == 1 || loop->allows_threads == NULL || loop->allows_threads(loop) ? threads : 1;
 }
 
+int elementwise_threads(const struct elementwise *loop, ptrdiff_t n)
+{
+    const ptrdiff_t forced =
+        atomic_load_explicit(&elementwise_forced_threshold, memory_order_relaxed);
+    return threads_for(
+        loop, n,
+        forced != 0 ? forced : atomic_load_explicit(&loop->serial_below, memory_order_relaxed));
+}
+
 void elementwise_run(struct elementwise *loop, void *call, char *const data[],
                      const ptrdiff_t step[], ptrdiff_t n)
 {
     const ptrdiff_t forced =
         atomic_load_explicit(&elementwise_forced_threshold, memory_order_relaxed);
-    const bool timed = forced == 0 && is_timed(loop);
+    const bool timed = elementwise_is_timed(loop);
     ptrdiff_t serial_below =
         forced != 0 ? forced : atomic_load_explicit(&loop->serial_below, memory_order_relaxed);
     if (n < serial_below && !timed && !loop->asks_for_order) {
-        count_call(loop);
+        elementwise_count_call(loop);
         loop->run(loop, call, IN_ORDER, data, step, 0, n);
         return;
     }
@@ -190,7 +212,7 @@ void elementwise_run(struct elementwise *loop, void *call, char *const data[],
         loop->run(loop, call, IN_ORDER, data, step, 0, n); /* teaches nothing */
         return;
     }
-    count_call(loop);
+    elementwise_count_call(loop);
     ptrdiff_t done = 0;
     if (timed) {
         done = run_timed(loop, call, data, step, n);

@@ -1,6 +1,7 @@
 /* Makes a ufunc out of another one's type table, resolver, flags and identity. */
 #include "clone.h"
 
+#include "call.h"
 #include "loop.h"
 
 #include <stdbool.h>
@@ -8,6 +9,7 @@
 
 /* What a clone points into; the clone owns it through a capsule in its `obj` field. */
 struct clone {
+    struct call_table calls;
     PyUFuncObject *original;
     char *name, *doc, *types;
     PyUFuncGenericFunction *functions;
@@ -39,6 +41,7 @@ static void release(struct clone *clone)
             PyMem_Free(clone->data - 1);
         }
         PyMem_Free(clone->loops);
+        call_table_release(&clone->calls);
         Py_XDECREF((PyObject *)clone->original);
         Py_XDECREF(clone->serial_if);
         Py_XDECREF(clone->original_loops);
@@ -171,7 +174,7 @@ static int adopt_loops(PyUFuncObject *clone, PyUFuncObject *original)
     return 0;
 }
 
-/* Where a list or a dict keeps its length: call_with_all_loops reads it at each call. */
+/* Where a list or a dict keeps its length: every call reads it. */
 static const Py_ssize_t *length_of(PyObject *loops)
 {
     static const Py_ssize_t none;
@@ -194,13 +197,18 @@ static __attribute__((noinline)) PyObject *adopt_then_call(PyObject *self, PyObj
 }
 
 /* Packages register loops with the original at any time, ml_dtypes when it is imported: the clone
- * gets them at the next call. Nothing but loads, compares and a jump: short calls feel the rest. */
-static PyObject *call_with_all_loops(PyObject *self, PyObject *const *args, size_t count,
-                                     PyObject *keywords)
+ * gets them at the next call. */
+static PyObject *call(PyObject *self, PyObject *const *args, size_t count, PyObject *keywords)
 {
     const struct clone *clone = clone_of((PyUFuncObject *)self);
-    const bool same = *clone->loops_count == clone->loops_seen;
-    return (same ? numpy_vectorcall : adopt_then_call)(self, args, count, keywords);
+    if (*clone->loops_count != clone->loops_seen) {
+        return adopt_then_call(self, args, count, keywords);
+    }
+    PyObject *result;
+    if (call_directly(&clone->calls, args, count, keywords, &result)) {
+        return result;
+    }
+    return numpy_vectorcall(self, args, count, keywords);
 }
 
 PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, PyObject *serial_if)
@@ -229,7 +237,8 @@ PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, 
         memcpy(ufunc->op_flags, original->op_flags,
                sizeof *ufunc->op_flags * (size_t)original->nargs);
     }
-    if (adopt_loops(ufunc, original) < 0) {
+    if (adopt_loops(ufunc, original) < 0 ||
+        call_table_initialize(&clone->calls, ufunc, clone->loops) < 0) {
         Py_DECREF((PyObject *)ufunc);
         return NULL;
     }
@@ -237,6 +246,6 @@ PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, 
     clone->loops_count = length_of(original->_loops);
     clone->loops_seen = *clone->loops_count;
     numpy_vectorcall = ufunc->vectorcall;
-    ufunc->vectorcall = call_with_all_loops;
+    ufunc->vectorcall = call;
     return (PyObject *)ufunc;
 }

@@ -17,6 +17,14 @@ static bool suits_kernel(const struct elementwise *work, const ptrdiff_t step[])
     return true;
 }
 
+void loop_run_part(const struct loop *loop, struct failure *call, char *data[],
+                   const npy_intp step[], npy_intp first, npy_intp n)
+{
+    failure_before_part(call);
+    loop->numpy_function(data, &n, step, loop->numpy_data);
+    failure_after_part(call, first);
+}
+
 static void run_part(const struct elementwise *work, void *call, enum order order,
                      char *const data[], const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t n)
 {
@@ -26,10 +34,7 @@ static void run_part(const struct elementwise *work, void *call, enum order orde
         (stream ? loop->kernel->streaming : loop->kernel->cached)(data, step, n);
         return;
     }
-    failure_before_part(call);
-    const npy_intp count = n;
-    loop->numpy_function((char **)data, &count, step, loop->numpy_data);
-    failure_after_part(call, first);
+    loop_run_part(loop, call, (char **)data, step, first, n);
 }
 
 /* Asks Python; an exception there is no reason to fail, only not to use threads. One that an
@@ -93,4 +98,21 @@ void loop_run(char **args, const npy_intp *dimensions, const npy_intp *steps, vo
     }
     struct failure failure = {.threads_run = false};
     elementwise_run(&loop->work, &failure, args, steps, dimensions[0]);
+}
+
+void loop_run_commuting(struct loop *loop, char *data[], const npy_intp step[], npy_intp n)
+{
+    if (!elementwise_is_tiny(&loop->work, n)) {
+        loop_run(data, &n, step, loop);
+    } else if (loop->kernel != NULL && suits_kernel(&loop->work, step)) {
+        loop->kernel->cached(data, step, n);
+    } else {
+        loop->numpy_function(data, &n, step, loop->numpy_data);
+    }
+}
+
+void loop_run_nested(struct loop *loop, struct nested *nested, bool streaming)
+{
+    struct failure failure = {.threads_run = false};
+    nested_run(&loop->work, &failure, nested, streaming);
 }
