@@ -21,8 +21,8 @@ struct tiling {
     const struct nested *nested;
     enum order order;
     bool packed[MOST_INPUTS];
-    bool joined;                 /* a tile is one row */
-    ptrdiff_t rows, columns;     /* of a tile */
+    bool joined;             /* a tile is one row */
+    ptrdiff_t rows, columns; /* of a tile */
     ptrdiff_t row_tiles, column_tiles;
     ptrdiff_t tiles;
     _Atomic ptrdiff_t next; /* the next tile to be taken */
@@ -145,7 +145,8 @@ static void find_tile(const struct tiling *tiling, ptrdiff_t index, char *data[]
         }
     }
     *rows = least(tiling->rows, nested->axis[nested->axes - 2].n - coordinate[nested->axes - 2]);
-    *columns = least(tiling->columns, nested->axis[nested->axes - 1].n - coordinate[nested->axes - 1]);
+    *columns =
+        least(tiling->columns, nested->axis[nested->axes - 1].n - coordinate[nested->axes - 1]);
 }
 
 static void run_tile(const struct tiling *tiling, struct packed *packed, ptrdiff_t index)

@@ -250,11 +250,11 @@ static int report_errors(const struct call *call)
         return 0;
     }
     feclearexcept(raised);
-    return PyUFunc_GiveFloatingpointErrors(
-        call->table->name, (raised & FE_DIVBYZERO ? NPY_FPE_DIVIDEBYZERO : 0) |
-                               (raised & FE_OVERFLOW ? NPY_FPE_OVERFLOW : 0) |
-                               (raised & FE_UNDERFLOW ? NPY_FPE_UNDERFLOW : 0) |
-                               (raised & FE_INVALID ? NPY_FPE_INVALID : 0));
+    return PyUFunc_GiveFloatingpointErrors(call->table->name,
+                                           (raised & FE_DIVBYZERO ? NPY_FPE_DIVIDEBYZERO : 0) |
+                                               (raised & FE_OVERFLOW ? NPY_FPE_OVERFLOW : 0) |
+                                               (raised & FE_UNDERFLOW ? NPY_FPE_UNDERFLOW : 0) |
+                                               (raised & FE_INVALID ? NPY_FPE_INVALID : 0));
 }
 
 /* ---- operands that one loop can walk through ---- */

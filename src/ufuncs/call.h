@@ -4,11 +4,7 @@
 
 #include "loop.h"
 
-enum {
-    CALL_TYPES = NPY_HALF + 1,
-    CALL_MOST_INPUTS = 3,
-    CALL_MOST_OPERANDS = CALL_MOST_INPUTS + 1
-};
+enum { CALL_TYPES = NPY_HALF + 1, CALL_MOST_INPUTS = 3, CALL_MOST_OPERANDS = CALL_MOST_INPUTS + 1 };
 
 /* What a ufunc of one output does with inputs that are all of one dtype. */
 struct call_table {

@@ -181,8 +181,7 @@ static npy_intp broadcast_size(const struct call *call)
         bool exists = false;
         for (int i = 0; i <= call->table->inputs; i++) {
             if (call->array[i] != NULL && axis <= PyArray_NDIM(call->array[i])) {
-                const npy_intp n =
-                    PyArray_DIM(call->array[i], PyArray_NDIM(call->array[i]) - axis);
+                const npy_intp n = PyArray_DIM(call->array[i], PyArray_NDIM(call->array[i]) - axis);
                 if (n != 1 && longest != 1 && n != longest) {
                     return 0;
                 }
@@ -281,8 +280,8 @@ static bool run_ranged(const struct call *call, PyObject **result)
     struct loop *loop = call->row->loop;
     PyArrayObject *out = call->array[call->table->inputs];
     const npy_intp n = broadcast_size(call);
-    if (n <= RANGE_ELEMENTS || (out != NULL && !PyArray_IS_C_CONTIGUOUS(out) &&
-                                !PyArray_IS_F_CONTIGUOUS(out))) {
+    if (n <= RANGE_ELEMENTS ||
+        (out != NULL && !PyArray_IS_C_CONTIGUOUS(out) && !PyArray_IS_F_CONTIGUOUS(out))) {
         return false;
     }
     const int wanted = Py_MIN(elementwise_threads(&loop->work, n), MOST_RANGED_THREADS);
