@@ -332,8 +332,8 @@ def test_threads_ran(capsys):
     with capsys.disabled():
         one_loop, nested, ranged = _core.short_calls()
         print(
-            f"\n{cases_run} cases, {regions()} threaded regions; the short way: {one_loop} in one loop, "
-            f"{nested} over axes, {ranged} in ranges"
+            f"\n{cases_run} cases, {regions()} threaded regions; "
+            f"short calls: {one_loop} in one loop, {nested} over axes, {ranged} in ranges"
         )
     if cases_run == 0:
         pytest.skip("no case ran before")
