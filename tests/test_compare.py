@@ -80,8 +80,8 @@ def row_of(module, **changes):
     row = {
         "case": "add",
         "size": "10",
-        "seconds": {"numpy": 2.0, "ours": 1.0, "peer": 0.5},
-        "ratios": {"numpy": 2.0, "ours": 1.0, "peer": 0.5},
+        "seconds": {"numpy": 2.0, "ours": 1.0, "peer": 0.5, "slow": 3.0},
+        "ratios": {"numpy": 2.0, "ours": 1.0, "peer": 0.5, "slow": 3.0},
         "slower_than": ["peer"],
         "unfit": ["other is wrong"],
         "same": True,
@@ -185,11 +185,15 @@ def test_grid_finds_what_is_slower_and_what_differs(monkeypatch, module):
         def subtract(self, a, b, out=None):
             return np.add(a, b, out=out)
 
+        def multiply(self, a, b, out=None):
+            return out  # not written
+
     monkeypatch.setattr(grid, "nc", Library())
     for output in ("out=", "new"):
         cell = grid.measure("add", a, b, output)
         assert cell["same"] and cell["ratio"] < 0.5
         assert not grid.measure("subtract", a, b, output)["same"]
+    assert not grid.measure("multiply", a, b, "out=")["same"]
 
 
 def test_worst_runs_in_processes(tmp_path):
