@@ -21,6 +21,21 @@ MUTATIONS = {
         "return out_step == other_step &&",
         "return true || out_step == other_step &&",
     ),
+    "overlap in several dimensions": (
+        "src/ufuncs/iterated.c",
+        "&& !coincide(call->array[i], out)",
+        "&& false",
+    ),
+    "flags from before a call": (
+        "src/ufuncs/call.c",
+        "        feclearexcept(FE_DIVBYZERO | FE_OVERFLOW",
+        "        (void)(FE_DIVBYZERO | FE_OVERFLOW",
+    ),
+    "steps of NumPy's loops": (
+        "src/ufuncs/iterated.c",
+        "return call->row->loop->kernel != NULL ? run_nested(call, result) : run_ranged(call, result);",
+        "return run_nested(call, result);",
+    ),
     "flag merge": ("src/parallel/region.c", "if (raised != 0) {", "if (raised == -1) {"),
     "flags of the caller in workers": (
         "src/parallel/region.c",
@@ -43,9 +58,9 @@ MUTATIONS = {
         "if (false && original->op_flags != NULL",
     ),
     "parts at multiples of 64": (
-        "src/parallel/elementwise.c",
-        "size = size / BLOCK * BLOCK + BLOCK;",
-        "size = size / BLOCK * BLOCK + BLOCK + 1;",
+        "src/parallel/shares.c",
+        "return (n + block - 1) / block * block;",
+        "return n + 1;",
     ),
     "exception of a worker": (
         "src/ufuncs/failure.c",
