@@ -3,11 +3,11 @@
  *   ELEMENT  the C type, unsigned for integers: signed overflow is undefined in C, unsigned wraps
  *   WIDE     the type that computes one element: ELEMENT, or unsigned where C would promote to int
  * and, only where elements are stored otherwise than computed:
- *   VECTOR, WIDE_VECTOR                a vector as stored, and as computed
+ *   BYTES, WIDE_VECTOR                 size of a vector as stored, and the type that computes it
  *   WIDEN, NARROW and their _VECTOR    from stored to computed, and back
  *   RAISE and RAISE_VECTOR             raise flags that neither arithmetic nor NARROW does */
-#ifndef VECTOR
-#define VECTOR ELEMENT __attribute__((vector_size(VECTOR_BYTES)))
+#ifndef BYTES
+#define BYTES VECTOR_BYTES
 #define WIDE_VECTOR vector
 #define WIDEN_VECTOR(x) (x)
 #define NARROW_VECTOR(x) (x)
@@ -32,7 +32,7 @@
 #define run JOIN(run, DTYPE)
 
 typedef ELEMENT element;
-typedef VECTOR vector;
+typedef ELEMENT vector __attribute__((vector_size(BYTES)));
 
 /* An operand that does not vary is `one`, a single element, for all. */
 INLINE element element_at(const char *operand, ptrdiff_t at, bool varies, element one)
@@ -52,7 +52,7 @@ INLINE vector vector_at(const char *operand, ptrdiff_t at, bool varies, vector a
 INLINE void store(char *to, vector v, bool stream)
 {
     if (stream) {
-        stream_vector(to, &v, sizeof v);
+        stream_vector(to, &v, BYTES);
     } else {
         memcpy(to, &v, sizeof v);
     }
@@ -71,7 +71,7 @@ INLINE void contiguous(const char *a, const char *b, char *out, ptrdiff_t n, boo
                        bool b_varies, bool stream, element (*value)(element, element),
                        vector (*vector_value)(vector, vector))
 {
-    const ptrdiff_t size = sizeof(element), bytes = sizeof(vector);
+    const ptrdiff_t size = sizeof(element), bytes = BYTES;
     const ptrdiff_t end = n * size;
     const element a_one = *(const element *)a, b_one = *(const element *)b;
     const vector a_all = splat(a_one), b_all = splat(b_one);
@@ -88,7 +88,7 @@ INLINE void contiguous(const char *a, const char *b, char *out, ptrdiff_t n, boo
         }
     }
     for (; at + LINE_BYTES <= end; at += LINE_BYTES) {
-        vector line[LINE_BYTES / sizeof(vector)];
+        vector line[LINE_BYTES / BYTES];
         for (int i = 0; i < LINE_BYTES / bytes; i++) {
             line[i] = vector_value(vector_at(a, at + i * bytes, a_varies, a_all),
                                    vector_at(b, at + i * bytes, b_varies, b_all));
@@ -213,7 +213,7 @@ static const struct kernel JOIN(rows, DTYPE)[] = {
 #undef KIND
 #undef ELEMENT
 #undef WIDE
-#undef VECTOR
+#undef BYTES
 #undef WIDE_VECTOR
 #undef WIDEN
 #undef WIDEN_VECTOR

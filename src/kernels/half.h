@@ -120,7 +120,7 @@ INLINE void raise_of_products(floats value)
 #define WIDEN(x) widen_half(x)
 #define NARROW(x) narrow_float(x)
 #define RAISE(op, a, b, value) (IS_PRODUCT(op) ? raise_of_product(value) : (void)0)
-#define VECTOR halves
+#define BYTES sizeof(halves)
 #define WIDE_VECTOR floats
 #define WIDEN_VECTOR(x) widen_halves(x)
 #define NARROW_VECTOR(x) narrow_floats(x)
@@ -146,7 +146,7 @@ INLINE halves narrow_floats(floats x)
     return (halves)vcvt_f16_f32((float32x4_t)x);
 }
 
-#define VECTOR halves
+#define BYTES sizeof(halves)
 #define WIDE_VECTOR floats
 #define WIDEN_VECTOR(x) widen_halves(x)
 #define NARROW_VECTOR(x) narrow_floats(x)
