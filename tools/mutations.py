@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-TESTS = ["test_parallel.py", "test_ufuncs.py", "test_threads.py", "test_fuzz.py"]
+TESTS = ["test_parallel.py", "test_ufuncs.py", "test_threads.py", "test_half.py", "test_fuzz.py"]
 
 # name: file, what it says, what it shall say
 MUTATIONS = {
@@ -46,6 +46,11 @@ MUTATIONS = {
         "src/kernels/binary_template.h",
         "for (; at < end; at += size) {\n        *(element",
         "for (; at + size < end; at += size) {\n        *(element",
+    ),
+    "underflow of products of halves": (
+        "src/kernels/half.h",
+        '#define IS_PRODUCT(op) (strcmp(op, "multiply") == 0)',
+        "#define IS_PRODUCT(op) false",
     ),
     "promotion": (
         "src/ufuncs/clone.c",

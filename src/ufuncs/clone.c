@@ -72,9 +72,8 @@ static const struct kernel *kernel_of_row(const char *op, const char types[], in
         }
     }
     const int type = types[0];
-    const char kind = PyTypeNum_ISINTEGER(type)                 ? 'i'
-                      : type == NPY_FLOAT || type == NPY_DOUBLE ? 'f'
-                                                                : '\0';
+    const bool is_float = type == NPY_HALF || type == NPY_FLOAT || type == NPY_DOUBLE;
+    const char kind = PyTypeNum_ISINTEGER(type) ? 'i' : is_float ? 'f' : '\0';
     if (op == NULL || kind == '\0') {
         return NULL;
     }

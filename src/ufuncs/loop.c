@@ -5,9 +5,15 @@
 
 _Static_assert(sizeof(npy_intp) == sizeof(ptrdiff_t), "steps are handed on without conversion");
 
-/* Kernels beat NumPy's loops where elements are next to each other. */
+/* Kernels beat NumPy's loops where elements are next to each other; those of float16 always do. */
 static bool suits_kernel(const struct elementwise *work, const ptrdiff_t step[])
 {
+    if (work->item_size[work->operands - 1] == sizeof(npy_half)) {
+        const struct kernel *kernel = ((const struct loop *)work)->kernel;
+        if (kernel->kind == 'f') {
+            return true;
+        }
+    }
     for (int i = 0; i < work->operands; i++) {
         const bool next = step[i] == (ptrdiff_t)work->item_size[i];
         if (!next && !(i < work->inputs && step[i] == 0)) {
