@@ -5,14 +5,12 @@
 
 _Static_assert(sizeof(npy_intp) == sizeof(ptrdiff_t), "steps are handed on without conversion");
 
-/* Kernels beat NumPy's loops where elements are next to each other; those of float16 always do. */
-static bool suits_kernel(const struct elementwise *work, const ptrdiff_t step[])
+/* Most kernels beat NumPy's loops only where elements are next to each other. */
+static bool suits_kernel(const struct loop *loop, const ptrdiff_t step[])
 {
-    if (work->item_size[work->operands - 1] == sizeof(npy_half)) {
-        const struct kernel *kernel = ((const struct loop *)work)->kernel;
-        if (kernel->kind == 'f') {
-            return true;
-        }
+    const struct elementwise *work = &loop->work;
+    if (loop->kernel_takes_any_step) {
+        return true;
     }
     for (int i = 0; i < work->operands; i++) {
         const bool next = step[i] == (ptrdiff_t)work->item_size[i];
@@ -35,7 +33,7 @@ static void run_part(const struct elementwise *work, void *call, enum order orde
                      char *const data[], const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t n)
 {
     const struct loop *loop = (const struct loop *)work;
-    if (loop->kernel != NULL && order != IN_ORDER && suits_kernel(work, step)) {
+    if (loop->kernel != NULL && order != IN_ORDER && suits_kernel(loop, step)) {
         const bool stream = order == ANY_ORDER_STREAMING && loop->kernel->streaming != NULL;
         (stream ? loop->kernel->streaming : loop->kernel->cached)(data, step, n);
         return;
@@ -91,6 +89,7 @@ int loop_initialize(struct loop *loop, const char types[], int inputs, int opera
     loop->numpy_function = numpy_function;
     loop->numpy_data = numpy_data;
     loop->kernel = kernel;
+    loop->kernel_takes_any_step = kernel != NULL && types[0] == NPY_HALF;
     loop->serial_if = serial_if;
     return 0;
 }
@@ -110,7 +109,7 @@ void loop_run_commuting(struct loop *loop, char *data[], const npy_intp step[], 
 {
     if (!elementwise_is_tiny(&loop->work, n)) {
         loop_run(data, &n, step, loop);
-    } else if (loop->kernel != NULL && suits_kernel(&loop->work, step)) {
+    } else if (loop->kernel != NULL && suits_kernel(loop, step)) {
         loop->kernel->cached(data, step, n);
     } else {
         loop->numpy_function(data, &n, step, loop->numpy_data);

@@ -13,6 +13,7 @@ struct loop {
     PyUFuncGenericFunction numpy_function;
     void *numpy_data;
     const struct kernel *kernel; /* NULL: NumPy's loop runs */
+    bool kernel_takes_any_step;  /* and beats NumPy's loop, which converts half by half */
     PyObject *serial_if;         /* called before threads run it, unless NULL */
 };
 
