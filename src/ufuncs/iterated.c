@@ -6,6 +6,8 @@
 #include "failure.h"
 #include "shares.h"
 
+#include <stdlib.h>
+
 /* The bytes that an array's elements lie in. */
 static void extent(PyArrayObject *array, const char **first, const char **end)
 {
@@ -284,10 +286,11 @@ static bool run_ranged(const struct call *call, PyObject **result)
     if (wanted == 1) {
         return false;
     }
-    struct ranges *ranges = PyMem_Calloc(1, sizeof *ranges);
+    struct ranges *ranges = aligned_alloc(_Alignof(struct ranges), sizeof *ranges);
     if (ranges == NULL) {
         return false;
     }
+    ranges->failure = (struct failure){.threads_run = false};
     ranges->loop = loop;
     ranges->n = n;
     ranges->iterator[0] = iterate(
@@ -306,7 +309,7 @@ static bool run_ranged(const struct call *call, PyObject **result)
     for (int i = 0; i < threads; i++) {
         NpyIter_Deallocate(ranges->iterator[i]);
     }
-    PyMem_Free(ranges);
+    free(ranges);
     if (taken) {
         *result = call_finish(call, out);
     }
