@@ -1,7 +1,8 @@
-/* All element-wise kernels of one instruction set; compiled once per ISA with -DISA=<name>.
+/* All kernels of one instruction set; compiled once per ISA with -DISA=<name>.
  * Everything is static but the table: two copies of an inline function, compiled with different
  * flags, must never meet in the linker. */
 #include "kernels.h"
+#include "reduce.h"
 #include "vector.h"
 
 #define DTYPE uint8
@@ -46,11 +47,8 @@
 #define WIDE double
 #include "binary_template.h"
 
-#define STRING_(text) #text
-#define STRING(text) STRING_(text)
-
 static const struct kernel *const rows[] = {
     rows_uint8, rows_uint16, rows_uint32, rows_uint64, rows_float32, rows_float64, NULL,
 };
 
-const struct kernels JOIN(kernels, ISA) = {STRING(ISA), rows};
+const struct kernels JOIN(kernels, ISA) = {STRING(ISA), rows, reductions};

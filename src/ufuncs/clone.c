@@ -2,6 +2,8 @@
 #include "clone.h"
 
 #include "loop.h"
+#include "methods.h"
+#include "reduce.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -125,6 +127,7 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
             release(clone);
             return NULL;
         }
+        clone->loops[row].reduction = reduction_of_row(op, types, operands);
         clone->functions[row] = loop_run;
         clone->data[row] = &clone->loops[row];
     }
@@ -134,6 +137,11 @@ no_memory:
     PyErr_NoMemory();
     release(clone);
     return NULL;
+}
+
+PyObject *clone_original(PyObject *clone)
+{
+    return (PyObject *)clone_of((PyUFuncObject *)clone)->original;
 }
 
 /* Loops outside the type table (strings) and promoters (comparisons with Python integers) are in
@@ -229,7 +237,7 @@ PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, 
         memcpy(ufunc->op_flags, original->op_flags,
                sizeof *ufunc->op_flags * (size_t)original->nargs);
     }
-    if (adopt_loops(ufunc, original) < 0) {
+    if (adopt_loops(ufunc, original) < 0 || methods_shadow((PyObject *)ufunc, op) < 0) {
         Py_DECREF((PyObject *)ufunc);
         return NULL;
     }

@@ -12,6 +12,7 @@ struct loop {
     PyUFuncGenericFunction numpy_function;
     void *numpy_data;
     const struct kernel *kernel; /* NULL: NumPy's loop runs */
+    const struct reduction *reduction; /* likewise, for calls that reduce or accumulate */
     PyObject *serial_if;         /* called before threads run it, unless NULL */
 };
 

@@ -6,7 +6,9 @@
 #include "environment.h"
 #include "failure.h"
 #include "kernels.h"
+#include "methods.h"
 #include "parallel.h"
+#include "reduce.h"
 
 static PyObject *parallel_clone(PyObject *module, PyObject *args)
 {
@@ -84,6 +86,13 @@ static PyObject *regions(PyObject *module, PyObject *unused)
     return PyLong_FromUnsignedLongLong(region_count());
 }
 
+static PyObject *reductions(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return Py_BuildValue("KK", (unsigned long long)reduce_arrays(),
+                         (unsigned long long)reduce_loops());
+}
+
 static PyObject *active_threads(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -146,6 +155,8 @@ static PyMethodDef methods[] = {
     {"set_parallel_threshold", set_parallel_threshold, METH_VARARGS,
      "Elements from which calls use threads, 0 to learn it; returns the value before."},
     {"regions", regions, METH_NOARGS, "How often several threads ran so far."},
+    {"reductions", reductions, METH_NOARGS,
+     "(arrays that our methods reduced, calls of loops that our kernels reduced or accumulated)."},
     {"active_threads", active_threads, METH_NOARGS, "Threads that compute now, callers included."},
     {"stream_bandwidth", stream_bandwidth, METH_VARARGS,
      "stream_bandwidth(bytes, threads): bytes/s of a plain streaming add of arrays of that size."},
@@ -159,7 +170,7 @@ static int execute(PyObject *module)
 {
     (void)module;
     if (PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 || environment_apply() < 0 ||
-        failure_initialize() < 0) {
+        failure_initialize() < 0 || methods_initialize() < 0) {
         return -1;
     }
     return 0;
