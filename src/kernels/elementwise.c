@@ -1,8 +1,9 @@
-/* All element-wise kernels of one instruction set; compiled once per ISA with -DISA=<name>, and with
- * -DHALF_ONLY where the others would be no better than those of the ISA below.
+/* All kernels of one instruction set; compiled once per ISA with -DISA=<name>, and with -DHALF_ONLY
+ * where the others would be no better than those of the ISA below.
  * Everything is static but the table: two copies of an inline function, compiled with different
  * flags, must never meet in the linker. */
 #include "kernels.h"
+#include "reduce.h"
 #include "vector.h"
 
 #ifndef HALF_ONLY
@@ -51,9 +52,6 @@
 
 #include "half.h"
 
-#define STRING_(text) #text
-#define STRING(text) STRING_(text)
-
 static const struct kernel *const rows[] = {
 #ifndef HALF_ONLY
     rows_uint8, rows_uint16, rows_uint32, rows_uint64, rows_float32, rows_float64,
@@ -64,4 +62,4 @@ static const struct kernel *const rows[] = {
     NULL,
 };
 
-const struct kernels JOIN(kernels, ISA) = {STRING(ISA), rows};
+const struct kernels JOIN(kernels, ISA) = {STRING(ISA), rows, reductions};

@@ -89,6 +89,22 @@ const struct kernel *kernels_find(const char *op, char kind, size_t item_size)
     return best;
 }
 
+const struct reduction *reduction_find(const char *op, char kind, size_t item_size)
+{
+    detect();
+    const struct reduction *best = NULL;
+    for (int i = 0; i < selected_count; i++) {
+        for (const struct reduction *const *row = isas[i]->reductions; supported[i] && *row != NULL;
+             row++) {
+            if ((*row)->kind == kind && (*row)->item_size == item_size &&
+                strcmp((*row)->op, op) == 0) {
+                best = *row;
+            }
+        }
+    }
+    return best;
+}
+
 const char *kernels_isa(int index)
 {
     return index < ISA_COUNT ? isas[index]->isa : NULL;

@@ -19,8 +19,16 @@ enum {
 };
 
 #define INLINE static inline __attribute__((always_inline))
+#define NOINLINE static __attribute__((noinline))
+#if defined(__clang__)
+#define SCALAR __attribute__((noinline))
+#else
+#define SCALAR __attribute__((noinline, optimize("no-tree-vectorize", "no-tree-slp-vectorize")))
+#endif
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b) JOIN_(a, b)
+#define STRING_(text) #text
+#define STRING(text) STRING_(text)
 
 /* 32 bytes for AVX-512 machines too: at 64, Cascade Lake lowers its clock, and NumPy's arrays, which
  * are aligned to 16, make every access cross a cache line. */

@@ -3,6 +3,8 @@
 
 #include "call.h"
 #include "loop.h"
+#include "methods.h"
+#include "reduce.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -127,6 +129,7 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
             release(clone);
             return NULL;
         }
+        clone->loops[row].reduction = reduction_of_row(op, types, operands);
         clone->functions[row] = loop_run;
         clone->data[row] = &clone->loops[row];
     }
@@ -136,6 +139,11 @@ no_memory:
     PyErr_NoMemory();
     release(clone);
     return NULL;
+}
+
+PyObject *clone_original(PyObject *clone)
+{
+    return (PyObject *)clone_of((PyUFuncObject *)clone)->original;
 }
 
 /* Loops outside the type table (strings) and promoters (comparisons with Python integers) are in
@@ -237,7 +245,8 @@ PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, 
                sizeof *ufunc->op_flags * (size_t)original->nargs);
     }
     if (adopt_loops(ufunc, original) < 0 ||
-        call_table_initialize(&clone->calls, ufunc, clone->loops) < 0) {
+        call_table_initialize(&clone->calls, ufunc, clone->loops) < 0 ||
+        methods_shadow((PyObject *)ufunc, op) < 0) {
         Py_DECREF((PyObject *)ufunc);
         return NULL;
     }

@@ -2,6 +2,7 @@
 #include "loop.h"
 
 #include "failure.h"
+#include "reduce.h"
 
 _Static_assert(sizeof(npy_intp) == sizeof(ptrdiff_t), "steps are handed on without conversion");
 
@@ -99,6 +100,9 @@ void loop_run(char **args, const npy_intp *dimensions, const npy_intp *steps, vo
     struct loop *loop = data;
     if (elementwise_is_tiny(&loop->work, dimensions[0])) {
         loop->numpy_function(args, dimensions, steps, loop->numpy_data);
+        return;
+    }
+    if (loop->reduction != NULL && reduce_in_loop(loop->reduction, args, dimensions[0], steps)) {
         return;
     }
     struct failure failure = {.threads_run = false};
