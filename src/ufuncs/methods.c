@@ -23,6 +23,8 @@ PyObject *methods_numpy_reduce(PyObject *self, PyObject *const *args, Py_ssize_t
 static bool is_plain(PyObject *argument)
 {
     return PyArray_CheckExact(argument) || PyArray_CheckAnyScalarExact(argument) ||
+           PyFloat_CheckExact(argument) || PyLong_CheckExact(argument) ||
+           PyComplex_CheckExact(argument) || PyBool_Check(argument) ||
            PyList_CheckExact(argument) || PyTuple_CheckExact(argument) || PySlice_Check(argument) ||
            argument == Py_Ellipsis || argument == Py_None;
 }
