@@ -59,13 +59,15 @@ static void fill(const struct reduction *kernel, bool positive)
 
 static long double float_at(const char *part, size_t size)
 {
-    uint16_t half;
-    float single;
-    double twice;
-    memcpy(&half, part, sizeof half);
-    memcpy(&single, part, size >= sizeof single ? sizeof single : 0);
-    memcpy(&twice, part, size == sizeof twice ? sizeof twice : 0);
-    return size == sizeof half ? half_to_float(half) : size == sizeof single ? single : twice;
+    union {
+        uint16_t half;
+        float single;
+        double twice;
+    } value;
+    memcpy(&value, part, size);
+    return size == sizeof value.half     ? half_to_float(value.half)
+           : size == sizeof value.single ? value.single
+                                         : value.twice;
 }
 
 static uint64_t integer_at(const char *element, const struct reduction *kernel)
@@ -171,7 +173,7 @@ static void check_elements(const struct reduction *kernel, const struct reductio
 static void check_rows(const struct reduction *kernel, const struct reduction *baseline,
                        ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t spread)
 {
-    static _Alignas(64) char sums[COLUMNS * 16 + 64], other[COLUMNS * 16];
+    static _Alignas(64) char sums[COLUMNS * 16 + 64];
     const ptrdiff_t next = spread * (ptrdiff_t)kernel->item_size;
     const ptrdiff_t step = (columns + 3) * next;
     const size_t bytes = (size_t)columns * kernel->sum_size;
@@ -184,6 +186,7 @@ static void check_rows(const struct reduction *kernel, const struct reduction *b
     }
     expect(sums[bytes] == 0x5a, "%s, %td columns: writes past the end", name_of(kernel), columns);
     if (baseline != NULL) {
+        static _Alignas(64) char other[COLUMNS * 16];
         baseline->reduce_rows(room, step, rows, next, columns, other);
         expect(memcmp(sums, other, bytes) == 0, "%s, %td x %td: not the baseline's bits",
                name_of(kernel), rows, columns);
