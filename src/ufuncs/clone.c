@@ -1,6 +1,7 @@
 /* Makes a ufunc out of another one's type table, resolver, flags and identity. */
 #include "clone.h"
 
+#include "gufunc.h"
 #include "loop.h"
 
 #include <stdbool.h>
@@ -13,6 +14,7 @@ struct clone {
     PyUFuncGenericFunction *functions;
     void **data; /* one for each row, and the clone itself in front: see clone_of() */
     struct loop *loops;
+    struct gufunc_loop *gufunc_loops;
     PyObject *original_loops; /* its `_loops` */
     const Py_ssize_t *loops_count;
     Py_ssize_t loops_seen; /* loops_count at the last look */
@@ -39,6 +41,7 @@ static void release(struct clone *clone)
             PyMem_Free(clone->data - 1);
         }
         PyMem_Free(clone->loops);
+        PyMem_Free(clone->gufunc_loops);
         Py_XDECREF((PyObject *)clone->original);
         Py_XDECREF(clone->serial_if);
         Py_XDECREF(clone->original_loops);
@@ -106,12 +109,22 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
         clone->data = data + 1;
     }
     clone->loops = PyMem_Calloc(rows, sizeof *clone->loops);
+    clone->gufunc_loops = PyMem_Calloc(rows, sizeof *clone->gufunc_loops);
     if (clone->name == NULL || clone->doc == NULL || clone->types == NULL ||
-        clone->functions == NULL || clone->data == NULL || clone->loops == NULL) {
+        clone->functions == NULL || clone->data == NULL || clone->loops == NULL ||
+        clone->gufunc_loops == NULL) {
         goto no_memory;
     }
     if (original->data != NULL) {
         memcpy(clone->data, original->data, rows * sizeof *clone->data);
+    }
+    for (size_t row = 0; row < rows && original->core_enabled; row++) {
+        if (gufunc_initialize(&clone->gufunc_loops[row], op,
+                              original->types + row * (size_t)operands, operands,
+                              original->functions[row], clone->data[row])) {
+            clone->functions[row] = gufunc_run;
+            clone->data[row] = &clone->gufunc_loops[row];
+        }
     }
     /* The loop of a gufunc has core dimensions that the engine does not know. */
     for (size_t row = 0; row < rows && !original->core_enabled; row++) {

@@ -5,6 +5,7 @@
 #include "clone.h"
 #include "environment.h"
 #include "failure.h"
+#include "gufunc.h"
 #include "kernels.h"
 #include "parallel.h"
 
@@ -19,6 +20,18 @@ static PyObject *parallel_clone(PyObject *module, PyObject *args)
         return NULL;
     }
     return clone_ufunc(original, op, doc, serial_if != Py_None ? serial_if : NULL);
+}
+
+static PyObject *make_gufunc(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *name;
+    PyUFuncObject *matmul, *vecdot;
+    if (!PyArg_ParseTuple(args, "sO!O!:make_gufunc", &name, &PyUFunc_Type, &matmul, &PyUFunc_Type,
+                          &vecdot)) {
+        return NULL;
+    }
+    return gufunc_make(name, matmul, vecdot);
 }
 
 static PyObject *set_process_threads(PyObject *module, PyObject *args)
@@ -137,6 +150,8 @@ static PyObject *isas(PyObject *module, PyObject *unused)
 static PyMethodDef methods[] = {
     {"parallel_clone", parallel_clone, METH_VARARGS,
      "parallel_clone(ufunc, op, doc, serial_if): a ufunc with the same loops, run on all cores."},
+    {"make_gufunc", make_gufunc, METH_VARARGS,
+     "make_gufunc(name, matmul, vecdot): matvec or vecmat, of the loops of matmul and vecdot."},
     {"set_process_threads", set_process_threads, METH_VARARGS, "Threads of the process; 0 unsets."},
     {"set_thread_threads", set_thread_threads, METH_VARARGS,
      "Threads for calls of this thread; 0 unsets."},
