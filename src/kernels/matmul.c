@@ -5,12 +5,9 @@
 #include "half.h"
 #include "vector.h"
 
-#if defined(__aarch64__)
-#include <arm_neon.h>
-#endif
-
 #include "matmul_bits.h"
 #include "matmul_tiles.h"
+#include "matmul_transpose.h"
 
 /* ---- integers ---- */
 
@@ -50,14 +47,17 @@
 #define GROUP GROUP_8_BITS
 #define ROWS TILE_ROWS
 #define VECTORS TILE_VECTORS
-#define A_WORDS 1
+#define A_WORDS ROW_WORDS_8_BITS
 #define B_WORDS 1
-#define ENCODE_A ENCODE_8_BITS
+#define ENCODE_A ENCODE_ROWS_8_BITS
 #define ENCODE_B ENCODE_8_BITS
 #define SUMS 1
 #define STEP STEP_8_BITS
-#define TOTAL ONLY
+#define TOTAL TOTAL_8_BITS
 #define SUM uint8_t
+#define A_AS_WORDS (GROUP_8_BITS == 4 && ROW_WORDS_8_BITS == 1)
+#define B_AS_WORDS (GROUP_8_BITS == 4)
+#define IN_PAIRS 0
 #define IN_ORDER 0
 #define KIND 'i'
 #define FINISH NULL
@@ -77,6 +77,9 @@
 #define STEP STEP_16_BITS
 #define TOTAL ONLY
 #define SUM uint16_t
+#define A_AS_WORDS (GROUP_16_BITS == 2)
+#define B_AS_WORDS (GROUP_16_BITS == 2)
+#define IN_PAIRS 0
 #define IN_ORDER 0
 #define KIND 'i'
 #define FINISH NULL
@@ -96,6 +99,9 @@
 #define STEP STEP_32_BITS
 #define TOTAL TOTAL_32_BITS
 #define SUM uint32_t
+#define A_AS_WORDS 0
+#define B_AS_WORDS 0
+#define IN_PAIRS PAIRS_32_BITS
 #define IN_ORDER 0
 #define KIND 'i'
 #define FINISH NULL
@@ -104,17 +110,20 @@
 #define DTYPE uint64
 #define ELEMENT uint64_t
 #define LANE uint64_t
-#define GROUP 1
+#define GROUP GROUP_64_BITS
 #define ROWS ROWS_64_BITS
 #define VECTORS VECTORS_64_BITS
-#define A_WORDS ROW_WORDS_64_BITS
-#define B_WORDS COLUMN_WORDS_64_BITS
+#define A_WORDS WORDS_64_BITS
+#define B_WORDS WORDS_64_BITS
 #define ENCODE_A ENCODE_ROWS_64_BITS
 #define ENCODE_B ENCODE_COLUMNS_64_BITS
 #define SUMS SUMS_64_BITS
 #define STEP STEP_64_BITS
 #define TOTAL TOTAL_64_BITS
 #define SUM uint64_t
+#define A_AS_WORDS 0
+#define B_AS_WORDS 0
+#define IN_PAIRS PAIRS_64_BITS
 #define IN_ORDER 0
 #define KIND 'i'
 #define FINISH NULL
@@ -153,8 +162,8 @@ static void direct_half(const struct matrices *x)
                 const float y = half_to_float(*(const uint16_t *)(b + k * x->b_k));
                 sum = ADD_PRODUCT_FLOAT(sum, half_to_float(*(const uint16_t *)(a + k * x->a_k)), y);
             }
-            finish_half((const char *)&sum, 0, x->c + row * x->c_row + column * x->c_column, 0, 0, 1,
-                        1);
+            finish_half((const char *)&sum, 0, x->c + row * x->c_row + column * x->c_column, 0, 0,
+                        1, 1);
         }
     }
 }
@@ -167,12 +176,14 @@ static void direct_half(const struct matrices *x)
 #define VECTORS TILE_VECTORS
 #define A_WORDS 1
 #define B_WORDS 1
-#define ENCODE_A AS_FLOAT
-#define ENCODE_B AS_FLOAT
+#define PACKING "matmul_pack_half.h"
 #define SUMS 1
 #define STEP STEP_FLOAT
 #define TOTAL ONLY
 #define SUM float
+#define A_AS_WORDS 0
+#define B_AS_WORDS 0
+#define IN_PAIRS 0
 #define IN_ORDER 1
 #define KIND 'e'
 #define FINISH finish_half

@@ -94,8 +94,8 @@ static void pack_bits(uint64_t *bits, ptrdiff_t words, const char *from, ptrdiff
     for (ptrdiff_t i = 0; i < rows; i++) {
         for (ptrdiff_t word = 0; word < words; word++) {
             const ptrdiff_t left = count - 64 * word;
-            bits[i * words + word] = up_to_64_true_bits(from + i * row + 64 * word * step, step,
-                                                        left < 64 ? left : 64);
+            bits[i * words + word] =
+                up_to_64_true_bits(from + i * row + 64 * word * step, step, left < 64 ? left : 64);
         }
     }
 }
@@ -202,8 +202,8 @@ static void direct_bool(const struct matrices *x)
     if (x->a_k == 1 && x->b_k == 1) {
         for (ptrdiff_t row = 0; row < x->m; row++) {
             for (ptrdiff_t column = 0; column < x->n; column++) {
-                x->c[row * x->c_row + column * x->c_column] = any_product(
-                    x->a + row * x->a_row, x->b + column * x->b_column, x->k);
+                x->c[row * x->c_row + column * x->c_column] =
+                    any_product(x->a + row * x->a_row, x->b + column * x->b_column, x->k);
             }
         }
         return;

@@ -64,8 +64,8 @@ INLINE void row_group(const struct matrices *x, ptrdiff_t row, int rows, int vec
     }
     for (; at < end; at += sizeof(ELEMENT)) {
         for (int r = 0; r < rows; r++) {
-            *(ELEMENT *)(x->c + (row + r) * x->c_row + at) = (ELEMENT)element_sum(
-                x->a + (row + r) * x->a_row, x->b + at, x->a_k, x->b_k, x->k);
+            *(ELEMENT *)(x->c + (row + r) * x->c_row + at) =
+                (ELEMENT)element_sum(x->a + (row + r) * x->a_row, x->b + at, x->a_k, x->b_k, x->k);
         }
     }
 }

@@ -3,25 +3,35 @@
  *   LANE, GROUP           what a vector consists of, and how many k share a lane
  *   ROWS, VECTORS         the tile, VECTORS vectors of TILE_BYTES wide
  *   A_WORDS, B_WORDS      lanes per row and per column of a group, made by
- *   ENCODE_A, ENCODE_B    (e, w), of elements e[GROUP]
+ *   ENCODE_A, ENCODE_B    (e, w), of elements e[GROUP], or by another file than matmul_pack.h: PACKING
  *   SUMS, STEP, TOTAL     vectors that are one sum; STEP(sum, a, b) adds the products of a group;
  *                         the low bits of TOTAL(sum) are the result
  *   SUM                   element of a tile, as wide as a lane or narrower
+ *   A_AS_WORDS, B_...     1: a group is packed as the one word that its bytes are
+ *   IN_PAIRS              1: by Winograd's inner product, see matmul_pack.h
  *   IN_ORDER              1: a tile goes on from the sums before, 0: it is added to them
  *   KIND, FINISH          as in struct matmul_kernel; matmul_direct.h came before */
 enum { JOIN(COLUMNS, DTYPE) = VECTORS * (TILE_BYTES / sizeof(LANE)) };
+
+#ifndef PACKING
+#define PACKING "matmul_pack.h"
+#endif
 
 #define PACK JOIN(pack_a, DTYPE)
 #define UNIT ROWS
 #define WORDS A_WORDS
 #define ENCODE ENCODE_A
-#include "matmul_pack.h"
+#define FACTOR 1
+#define AS_WORDS A_AS_WORDS
+#include PACKING
 
 #define PACK JOIN(pack_b, DTYPE)
 #define UNIT JOIN(COLUMNS, DTYPE)
 #define WORDS B_WORDS
 #define ENCODE ENCODE_B
-#include "matmul_pack.h"
+#define FACTOR 0
+#define AS_WORDS B_AS_WORDS
+#include PACKING
 
 #define lanes JOIN(lanes, DTYPE)
 #define totals JOIN(totals, DTYPE)
@@ -30,8 +40,8 @@ typedef LANE lanes __attribute__((vector_size(TILE_BYTES)));
 typedef SUM totals __attribute__((vector_size(TILE_BYTES / sizeof(LANE) * sizeof(SUM))));
 
 /* All sums of a tile stay in registers. */
-static void JOIN(tile, DTYPE)(const char *a, const char *b, ptrdiff_t groups, char *c, ptrdiff_t c_row,
-                 bool accumulate)
+static void JOIN(tile, DTYPE)(const char *a, const char *b, ptrdiff_t groups, char *c,
+                              ptrdiff_t c_row, bool accumulate)
 {
     lanes sum[ROWS][VECTORS][SUMS];
 #pragma GCC unroll 16
@@ -96,6 +106,7 @@ static const struct matmul_kernel JOIN(matmul, DTYPE) = {
     .rows = ROWS,
     .columns = JOIN(COLUMNS, DTYPE),
     .group = GROUP,
+    .more_groups = IN_PAIRS,
     .a_group_bytes = A_WORDS * sizeof(LANE),
     .b_group_bytes = B_WORDS * sizeof(LANE),
     .pack_a = JOIN(pack_a, DTYPE),
@@ -117,10 +128,14 @@ static const struct matmul_kernel JOIN(matmul, DTYPE) = {
 #undef B_WORDS
 #undef ENCODE_A
 #undef ENCODE_B
+#undef PACKING
 #undef SUMS
 #undef STEP
 #undef TOTAL
 #undef SUM
+#undef A_AS_WORDS
+#undef B_AS_WORDS
+#undef IN_PAIRS
 #undef IN_ORDER
 #undef KIND
 #undef FINISH

@@ -24,9 +24,10 @@ struct matmul_kernel {
     size_t item_size;
     size_t sum_size;         /* of an element of a tile */
     ptrdiff_t rows, columns; /* of a tile; 0: there is only `direct` */
-    ptrdiff_t group;         /* so many k are packed together; the last group is filled with zeros */
-    size_t a_group_bytes;    /* of one row */
-    size_t b_group_bytes;    /* of one column */
+    ptrdiff_t group;       /* so many k are packed together; the last group is filled with zeros */
+    ptrdiff_t more_groups; /* that a panel has beside those of k */
+    size_t a_group_bytes;  /* of one row */
+    size_t b_group_bytes;  /* of one column */
 
     /* Packs `count` rows or columns into a panel, and fills it up with copies of the last of them:
      * zeros would raise flags when they meet infinities. */

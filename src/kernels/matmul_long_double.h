@@ -10,10 +10,14 @@ enum { LONG_DOUBLE_TILE = 2 };
 #define LANE long double
 #define GROUP 1
 #define ENCODE AS_IT_IS
+#define IN_PAIRS 0
+#define AS_WORDS 0
+#define FACTOR 0
 #include "matmul_pack.h"
 #undef ELEMENT
 #undef LANE
 #undef GROUP
+#undef IN_PAIRS
 
 static void tile_long_double(const char *a_, const char *b_, ptrdiff_t groups, char *c,
                              ptrdiff_t c_row, bool accumulate)
@@ -41,8 +45,8 @@ static void direct_long_double(const struct matrices *x)
             const char *a = x->a + row * x->a_row, *b = x->b + column * x->b_column;
             long double sum = 0;
             for (ptrdiff_t k = 0; k < x->k; k++) {
-                sum += *(const long double *)(a + k * x->a_k) *
-                       *(const long double *)(b + k * x->b_k);
+                sum +=
+                    *(const long double *)(a + k * x->a_k) * *(const long double *)(b + k * x->b_k);
             }
             *(long double *)(x->c + row * x->c_row + column * x->c_column) = sum;
         }

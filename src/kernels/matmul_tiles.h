@@ -3,10 +3,11 @@
  * of which the result keeps the low bits. */
 
 #if defined(__AVX512F__)
-enum { TILE_BYTES = 64, TILE_ROWS = 12, TILE_VECTORS = 2, TWO_SUM_ROWS = 6, TWO_SUM_VECTORS = 2 };
+enum { TILE_BYTES = 64, TILE_ROWS = 12, TILE_VECTORS = 2, PAIR_ROWS = 10 };
+enum { TWO_SUM_ROWS = 6, TWO_SUM_VECTORS = 2 };
 #define MULTIPLY_ADD_PAIRS(a, b) (lanes) _mm512_madd_epi16((__m512i)(a), (__m512i)(b))
 #elif defined(__AVX2__)
-enum { TILE_BYTES = 32, TILE_ROWS = 6, TILE_VECTORS = 2, TWO_SUM_ROWS = 6, TWO_SUM_VECTORS = 1 };
+enum { TILE_BYTES = 32, TILE_ROWS = 6, TILE_VECTORS = 2, PAIR_ROWS = 4, QUAD_ROWS = 4 };
 #define MULTIPLY_ADD_PAIRS(a, b) (lanes) _mm256_madd_epi16((__m256i)(a), (__m256i)(b))
 #elif defined(__x86_64__)
 enum { TILE_BYTES = 16, TILE_ROWS = 5, TILE_VECTORS = 2, TWO_SUM_ROWS = 4, TWO_SUM_VECTORS = 1 };
@@ -16,11 +17,13 @@ enum { TILE_BYTES = 16, TILE_ROWS = 8, TILE_VECTORS = 2 };
 #endif
 
 #define AS_IT_IS(e, w) (w)[0] = (e)[0]
-#define AS_FLOAT(e, w) (w)[0] = half_to_float((e)[0])
 #define AS_PAIR(e, w) (w)[0] = (e)[0] | (uint32_t)(e)[1] << 16
 #define AS_FOUR(e, w)                                                                              \
     (w)[0] = (e)[0] | (uint32_t)(e)[1] << 8 | (uint32_t)(e)[2] << 16 | (uint32_t)(e)[3] << 24
 #define ADD_PLAIN(sum, a, b) (sum)[0] += (a)[0] * (b)[0]
+#define AS_TWO(e, w) (w)[0] = (e)[0], (w)[1] = (e)[1]
+#define AS_TWO_SWAPPED(e, w) (w)[0] = (e)[1], (w)[1] = (e)[0]
+#define ADD_PRODUCT_OF_SUMS(sum, a, b) (sum)[0] += ((a)[0] + (b)[0]) * ((a)[1] + (b)[1])
 #define ADD_PAIRS(sum, a, b) (sum)[0] += MULTIPLY_ADD_PAIRS((a)[0], (b)[0])
 #define ONLY(sum) (sum)[0]
 
@@ -34,6 +37,23 @@ enum { TILE_BYTES = 16, TILE_ROWS = 8, TILE_VECTORS = 2 };
     (sum)[0] = (lanes)_mm512_dpbusd_epi32((__m512i)(sum)[0], (__m512i)(a)[0], (__m512i)(b)[0])
 #define STEP_16_BITS(sum, a, b)                                                                    \
     (sum)[0] = (lanes)_mm512_dpwssd_epi32((__m512i)(sum)[0], (__m512i)(a)[0], (__m512i)(b)[0])
+#elif defined(__AVX2__) && !defined(__AVX512F__)
+/* |a| <= 128 times b with the sign of a: the sum of two such products just fits 16 bits. */
+#define LANE_8_BITS uint32_t
+#define GROUP_8_BITS 4
+#define ROW_WORDS_8_BITS 2
+#define MAGNITUDE(e) ((e) < 128 ? (e) : 256u - (e))
+#define ENCODE_ROWS_8_BITS(e, w)                                                                   \
+    AS_FOUR(e, w);                                                                                 \
+    (w)[1] = MAGNITUDE((e)[0]) | MAGNITUDE((e)[1]) << 8 | MAGNITUDE((e)[2]) << 16 |                \
+             MAGNITUDE((e)[3]) << 24
+#define ENCODE_8_BITS AS_FOUR
+#define STEP_8_BITS(sum, a, b)                                                                     \
+    (sum)[0] = (lanes)_mm256_add_epi16(                                                            \
+        (__m256i)(sum)[0],                                                                         \
+        _mm256_maddubs_epi16((__m256i)(a)[1], _mm256_sign_epi8((__m256i)(b)[0], (__m256i)(a)[0])))
+#define TOTAL_8_BITS(sum) (sum)[0] + ((sum)[0] >> 16)
+#define STEP_16_BITS ADD_PAIRS
 #elif defined(__x86_64__)
 #define LANE_8_BITS uint32_t
 #define GROUP_8_BITS 2
@@ -46,6 +66,11 @@ enum { TILE_BYTES = 16, TILE_ROWS = 8, TILE_VECTORS = 2 };
 #define ENCODE_8_BITS AS_IT_IS
 #define STEP_8_BITS ADD_PLAIN
 #define STEP_16_BITS ADD_PLAIN
+#endif
+#if !defined(ROW_WORDS_8_BITS)
+#define ROW_WORDS_8_BITS 1
+#define ENCODE_ROWS_8_BITS ENCODE_8_BITS
+#define TOTAL_8_BITS ONLY
 #endif
 #if defined(__x86_64__)
 #define LANE_16_BITS uint32_t
@@ -65,7 +90,7 @@ enum { TILE_BYTES = 16, TILE_ROWS = 8, TILE_VECTORS = 2 };
 #define SUMS_32_BITS 2
 #define ROWS_32_BITS TWO_SUM_ROWS
 #define VECTORS_32_BITS TWO_SUM_VECTORS
-#define LOW(x) ((x) & 0xffff)
+#define LOW(x) ((x)&0xffff)
 #define HIGH(x) (((x) + 0x8000) & 0xffff0000)
 #define ENCODE_ROWS_32_BITS(e, w)                                                                  \
     (w)[0] = LOW((e)[0]) | (e)[1] << 16;                                                           \
@@ -86,6 +111,17 @@ enum { TILE_BYTES = 16, TILE_ROWS = 8, TILE_VECTORS = 2 };
     ADD_PAIR((sum)[1], (a)[1], (b)[1]);                                                            \
     ADD_PAIR((sum)[1], (a)[2], (b)[2])
 #define TOTAL_32_BITS(sum) (sum)[0] + ((sum)[1] << 16)
+#elif defined(__AVX2__)
+#define PAIRS_32_BITS 1
+#define GROUP_32_BITS 2
+#define WORDS_32_BITS 2
+#define SUMS_32_BITS 1
+#define ROWS_32_BITS PAIR_ROWS
+#define VECTORS_32_BITS TILE_VECTORS
+#define ENCODE_ROWS_32_BITS AS_TWO
+#define ENCODE_COLUMNS_32_BITS AS_TWO_SWAPPED
+#define STEP_32_BITS ADD_PRODUCT_OF_SUMS
+#define TOTAL_32_BITS ONLY
 #else
 #define GROUP_32_BITS 1
 #define WORDS_32_BITS 1
@@ -97,42 +133,57 @@ enum { TILE_BYTES = 16, TILE_ROWS = 8, TILE_VECTORS = 2 };
 #define STEP_32_BITS ADD_PLAIN
 #define TOTAL_32_BITS ONLY
 #endif
+#if !defined(PAIRS_32_BITS)
+#define PAIRS_32_BITS 0
+#endif
 
 /* ---- 64 bits: without a multiplication of their own, l l' in full plus 2^32 (l h' + h l') ---- */
-#if defined(__AVX2__) && !defined(__AVX512DQ__)
-#define ROW_WORDS_64_BITS 1
-#define COLUMN_WORDS_64_BITS 2
-#define ENCODE_ROWS_64_BITS AS_IT_IS
-#define ENCODE_COLUMNS_64_BITS(e, w) (w)[0] = (e)[0], (w)[1] = (e)[0] << 32 | (e)[0] >> 32
+#if defined(__AVX2__)
+#define PAIRS_64_BITS 1
+#define GROUP_64_BITS 2
+#define WORDS_64_BITS 2
+#define ENCODE_ROWS_64_BITS AS_TWO
+#define ENCODE_COLUMNS_64_BITS AS_TWO_SWAPPED
+#define ROWS_64_BITS PAIR_ROWS
+#if defined(__AVX512DQ__)
+#define SUMS_64_BITS 1
+#define VECTORS_64_BITS TILE_VECTORS
+#define STEP_64_BITS ADD_PRODUCT_OF_SUMS
+#define TOTAL_64_BITS ONLY
+#else
 /* Both products of the cross term at once, in the two halves of each lane. */
+#define SUMS_64_BITS 2
+#define VECTORS_64_BITS 1
 #define STEP_64_BITS(sum, a, b)                                                                    \
-    (sum)[0] += (lanes)_mm256_mul_epu32((__m256i)(a)[0], (__m256i)(b)[0]);                         \
+    const __m256i x = (__m256i)((a)[0] + (b)[0]), y = (__m256i)((a)[1] + (b)[1]);                  \
+    (sum)[0] += (lanes)_mm256_mul_epu32(x, y);                                                     \
     (sum)[1] = (lanes)_mm256_add_epi32((__m256i)(sum)[1],                                          \
-                                       _mm256_mullo_epi32((__m256i)(a)[0], (__m256i)(b)[1]))
+                                       _mm256_mullo_epi32(x, _mm256_shuffle_epi32(y, 0xb1)))
 #define TOTAL_64_BITS(sum) (sum)[0] + (((sum)[1] + ((sum)[1] >> 32)) << 32)
-#elif defined(__x86_64__) && !defined(__AVX512DQ__)
-#define ROW_WORDS_64_BITS 2
-#define COLUMN_WORDS_64_BITS 2
+#endif
+#elif defined(__x86_64__)
+#define PAIRS_64_BITS 0
+#define GROUP_64_BITS 1
+#define WORDS_64_BITS 2
 #define ENCODE_ROWS_64_BITS(e, w) (w)[0] = (e)[0], (w)[1] = (e)[0] >> 32
 #define ENCODE_COLUMNS_64_BITS ENCODE_ROWS_64_BITS
+#define SUMS_64_BITS 2
+#define ROWS_64_BITS TWO_SUM_ROWS
+#define VECTORS_64_BITS TWO_SUM_VECTORS
 #define STEP_64_BITS(sum, a, b)                                                                    \
     (sum)[0] += (lanes)_mm_mul_epu32((__m128i)(a)[0], (__m128i)(b)[0]);                            \
     (sum)[1] += (lanes)_mm_mul_epu32((__m128i)(a)[0], (__m128i)(b)[1]);                            \
     (sum)[1] += (lanes)_mm_mul_epu32((__m128i)(a)[1], (__m128i)(b)[0])
 #define TOTAL_64_BITS(sum) (sum)[0] + ((sum)[1] << 32)
-#endif
-#if defined(ROW_WORDS_64_BITS)
-#define SUMS_64_BITS 2
-#define ROWS_64_BITS TWO_SUM_ROWS
-#define VECTORS_64_BITS TWO_SUM_VECTORS
 #else
-#define ROW_WORDS_64_BITS 1
-#define COLUMN_WORDS_64_BITS 1
+#define PAIRS_64_BITS 0
+#define GROUP_64_BITS 1
+#define WORDS_64_BITS 1
+#define ENCODE_ROWS_64_BITS AS_IT_IS
+#define ENCODE_COLUMNS_64_BITS AS_IT_IS
 #define SUMS_64_BITS 1
 #define ROWS_64_BITS TILE_ROWS
 #define VECTORS_64_BITS TILE_VECTORS
-#define ENCODE_ROWS_64_BITS AS_IT_IS
-#define ENCODE_COLUMNS_64_BITS AS_IT_IS
 #define STEP_64_BITS ADD_PLAIN
 #define TOTAL_64_BITS ONLY
 #endif

@@ -42,8 +42,8 @@ static void normalise(struct matrices *x, ptrdiff_t size)
 /* The same product, computed as c^T = b^T a^T. */
 static void transpose(struct matrices *x)
 {
-    *x = (struct matrices){x->b,        x->a,     x->c,   x->b_column, x->b_k, x->a_k, x->a_row,
-                           x->c_column, x->c_row, x->n, x->k,        x->m};
+    *x = (struct matrices){x->b,     x->a,        x->c,     x->b_column, x->b_k, x->a_k,
+                           x->a_row, x->c_column, x->c_row, x->n,        x->k,   x->m};
 }
 
 /* Tiles and vectors run along rows of c: they should be long, and their elements neighbours. */
@@ -137,8 +137,8 @@ static double macs_of(const struct matrices *x)
 
 static double ns_of(const struct matmul_kernel *kernel, const struct matrices *x)
 {
-    const double elements = (double)x->m * (double)x->k + (double)x->k * (double)x->n +
-                            (double)x->m * (double)x->n;
+    const double elements =
+        (double)x->m * (double)x->k + (double)x->k * (double)x->n + (double)x->m * (double)x->n;
     return macs_of(x) * (kernel->item_size == 16 ? 1.0 : 0.05) + elements * 0.2;
 }
 

@@ -65,8 +65,8 @@ static bool run_packed(const struct matmul_bits *kernel, const struct matrices *
 
 static void transpose(struct matrices *x)
 {
-    *x = (struct matrices){x->b,        x->a,     x->c, x->b_column, x->b_k, x->a_k, x->a_row,
-                           x->c_column, x->c_row, x->n, x->k,        x->m};
+    *x = (struct matrices){x->b,     x->a,        x->c,     x->b_column, x->b_k, x->a_k,
+                           x->a_row, x->c_column, x->c_row, x->n,        x->k,   x->m};
 }
 
 static void run_one(const struct matmul_bits *kernel, const struct matrices *matrices,
@@ -111,8 +111,8 @@ void matmul_bits_run(const struct matmul_bits *kernel, const struct matrices *x,
         return;
     }
     struct bits_stack run = {kernel, x, stack, true};
-    const double elements = (double)x->m * (double)x->k + (double)x->k * (double)x->n +
-                            (double)x->m * (double)x->n;
+    const double elements =
+        (double)x->m * (double)x->k + (double)x->k * (double)x->n + (double)x->m * (double)x->n;
     if (elements < 1e6 && stack->count > 1) {
         run.may_split = false;
         matmul_split(stack->count, 20 + elements * 0.1, run_stack, &run);

@@ -45,6 +45,12 @@ static ptrdiff_t pieces(ptrdiff_t n, ptrdiff_t size)
     return (n + size - 1) / size;
 }
 
+/* Of a panel of k. */
+static ptrdiff_t groups_of(const struct matmul_kernel *kernel, ptrdiff_t k)
+{
+    return pieces(k, kernel->group) + kernel->more_groups;
+}
+
 static ptrdiff_t round_up(ptrdiff_t n, ptrdiff_t multiple)
 {
     return pieces(n, multiple) * multiple;
@@ -174,8 +180,8 @@ static void rewind_blocks(void *context)
 
 static void compute_chunk(struct product *product, const struct chunk *chunk, int index, int count)
 {
-    const ptrdiff_t blocks = pieces(chunk->rows, product->block_rows) *
-                             pieces(chunk->columns, product->block_columns);
+    const ptrdiff_t blocks =
+        pieces(chunk->rows, product->block_rows) * pieces(chunk->columns, product->block_columns);
     pack_share(product, chunk, index, count);
     barrier_wait(&product->barrier, count, rewind_blocks, product);
     ptrdiff_t block;
@@ -196,7 +202,7 @@ static void compute_share(void *context, int index, int count)
             chunk.rows = least(product->chunk_rows, x->m - chunk.row);
             for (chunk.k = 0; chunk.k < x->k; chunk.k += product->chunk_k) {
                 chunk.depth = least(product->chunk_k, x->k - chunk.k);
-                chunk.groups = pieces(chunk.depth, product->kernel->group);
+                chunk.groups = groups_of(product->kernel, chunk.depth);
                 compute_chunk(product, &chunk, index, count);
             }
         }
@@ -210,10 +216,12 @@ static void choose_blocks(struct product *product, int threads)
     const struct matrices *x = product->x;
     const ptrdiff_t rows = kernel->rows, columns = kernel->columns;
     product->chunk_k = least(x->k, CHUNK_K);
-    const ptrdiff_t groups = pieces(product->chunk_k, kernel->group);
-    const ptrdiff_t a_bytes = (ptrdiff_t)kernel->a_group_bytes, b_bytes = (ptrdiff_t)kernel->b_group_bytes;
+    const ptrdiff_t groups = groups_of(kernel, product->chunk_k);
+    const ptrdiff_t a_bytes = (ptrdiff_t)kernel->a_group_bytes,
+                    b_bytes = (ptrdiff_t)kernel->b_group_bytes;
     const ptrdiff_t a_most = least(CHUNK_BYTES / (groups * a_bytes), CHUNK_ROWS) / rows * rows;
-    const ptrdiff_t b_most = least(CHUNK_BYTES / (groups * b_bytes), CHUNK_ROWS) / columns * columns;
+    const ptrdiff_t b_most =
+        least(CHUNK_BYTES / (groups * b_bytes), CHUNK_ROWS) / columns * columns;
     product->chunk_rows = least(round_up(x->m, rows), a_most);
     product->chunk_columns = least(round_up(x->n, columns), b_most);
 
@@ -221,8 +229,9 @@ static void choose_blocks(struct product *product, int threads)
     ptrdiff_t across = round_up(least(BLOCK_COLUMNS, product->chunk_columns), columns);
     ptrdiff_t down = BLOCK_BYTES / (product->block_groups * a_bytes) / rows * rows;
     down = least(down > rows ? down : rows, product->chunk_rows);
-    while (threads > 1 && pieces(product->chunk_rows, down) * pieces(product->chunk_columns, across) <
-                              (ptrdiff_t)threads * BLOCKS_PER_THREAD) {
+    while (threads > 1 &&
+           pieces(product->chunk_rows, down) * pieces(product->chunk_columns, across) <
+               (ptrdiff_t)threads * BLOCKS_PER_THREAD) {
         if (down >= across && down > rows) {
             down = round_up(down / 2, rows);
         } else if (across > columns) {
@@ -241,9 +250,11 @@ bool matmul_packed(const struct matmul_kernel *kernel, const struct matrices *x,
 {
     struct product product = {.kernel = kernel, .x = x};
     choose_blocks(&product, threads);
-    const size_t groups = (size_t)pieces(product.chunk_k, kernel->group);
-    const size_t a_bytes = (size_t)round_up(product.chunk_rows * (ptrdiff_t)(groups * kernel->a_group_bytes), 64);
-    const size_t b_bytes = (size_t)round_up(product.chunk_columns * (ptrdiff_t)(groups * kernel->b_group_bytes), 64);
+    const size_t groups = (size_t)groups_of(kernel, product.chunk_k);
+    const size_t a_bytes =
+        (size_t)round_up(product.chunk_rows * (ptrdiff_t)(groups * kernel->a_group_bytes), 64);
+    const size_t b_bytes =
+        (size_t)round_up(product.chunk_columns * (ptrdiff_t)(groups * kernel->b_group_bytes), 64);
     const bool in_place = kernel->finish == NULL && x->c_column == (ptrdiff_t)kernel->item_size;
     product.sums_row = product.chunk_columns * (ptrdiff_t)kernel->sum_size;
     const size_t sums_bytes = in_place ? 0 : (size_t)(product.sums_row * product.chunk_rows);
