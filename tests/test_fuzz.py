@@ -330,10 +330,15 @@ def test_matmul(case):
 
 def test_threads_ran(capsys):
     with capsys.disabled():
-        print(f"\n{cases_run} cases, {regions()} threaded regions")
+        one_loop, nested, ranged = _core.short_calls()
+        print(
+            f"\n{cases_run} cases, {regions()} threaded regions; "
+            f"short calls: {one_loop} in one loop, {nested} over axes, {ranged} in ranges"
+        )
     if cases_run == 0:
         pytest.skip("no case ran before")
     assert regions() > cases_run / 20
+    assert one_loop > cases_run / 20 and nested > cases_run / 100 and ranged > cases_run / 400
 
 
 # ---- the comparison itself ----

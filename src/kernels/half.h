@@ -1,132 +1,165 @@
-/* Half precision to float and back, in vectors, with NumPy's rounding and flags: to even, whatever
- * the rounding mode; no flag for inexact results that are normal numbers. */
-#ifndef NUMC_HALF_H
-#define NUMC_HALF_H
-
+/* The kernels of float16, for instruction sets that can convert it to float32 or compute with it.
+ * Two roundings give the bits of one: float32 has more than twice the precision. Flags are those of
+ * NumPy, which converts in software. */
 #include "vector.h"
 
 #include <fenv.h>
 
-#if defined(__aarch64__)
-#include <arm_neon.h>
+#if defined(__AVX2__) && defined(__F16C__)
+/* A result that is tiny, below 2^-14, and inexact underflows. x86 judges it when it is rounded to 11
+ * bits, NumPy before: they differ over what 11 bits round up to 2^-14. Only products come so close:
+ * sums of halves that small are exact, and quotients stay 1/2047 of it away. */
+enum { ALL_BUT_SIGN_AND_LAST_12 = 0x7ffff000, ROUNDS_UP_TO_LEAST_NORMAL = 0x387ff000 };
+
+__attribute__((noinline, cold)) static void raise_underflow(void)
+{
+    feraiseexcept(FE_UNDERFLOW);
+}
+
+INLINE void raise_of_product(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if ((bits & ALL_BUT_SIGN_AND_LAST_12) == ROUNDS_UP_TO_LEAST_NORMAL) {
+        raise_underflow();
+    }
+}
+
+#define IS_PRODUCT(op) (strcmp(op, "multiply") == 0)
 #endif
 
-INLINE float float_of_bits(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
+#if defined(__AVX512FP16__)
+typedef _Float16 half;
+typedef half halves __attribute__((vector_size(VECTOR_BYTES)));
 
-INLINE float half_to_float(uint16_t half)
+__attribute__((noinline, cold)) static void raise_of_each_product(halves a, halves b)
 {
-    const uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
-    const uint32_t magnitude = half & 0x7fffu;
-    if (magnitude < 0x400u) {
-        const float tiny = (float)magnitude * 0x1p-24f;
-        return sign != 0 ? -tiny : tiny;
+    for (size_t lane = 0; lane < sizeof a / sizeof a[0]; lane++) {
+        raise_of_product((float)a[lane] * (float)b[lane]);
     }
-    /* The exponent's bias grows by 112, and once more to become that of infinities and NaNs. */
-    const uint32_t special = magnitude >= 0x7c00u ? 112u << 23 : 0;
-    return float_of_bits(sign | ((magnitude << 13) + (112u << 23) + special));
 }
 
-enum { HALF_BLOCK = 16 };
-
-/* HALF_BLOCK values at once. */
-INLINE void halves_to_floats(const uint16_t *from, float *to)
+/* What was rounded no longer tells: look again at what came to 2^-14. */
+INLINE void raise_of_products(halves a, halves b, halves value)
 {
+    const __m256i twice = _mm256_slli_epi16((__m256i)value, 1); /* without the sign */
+    if (_mm256_cmpeq_epi16_mask(twice, _mm256_set1_epi16(2 * 0x0400)) != 0) {
+        raise_of_each_product(a, b);
+    }
+}
+
+#define WIDE half
+#define RAISE(op, a, b, value)                                                                     \
+    (IS_PRODUCT(op) ? raise_of_product((float)(a) * (float)(b)) : (void)0)
+#define RAISE_VECTOR(op, a, b, value) (IS_PRODUCT(op) ? raise_of_products(a, b, value) : (void)0)
+
+#elif defined(__AVX2__) && defined(__F16C__)
+typedef uint16_t half;
+
+INLINE float widen_half(half x)
+{
+    return _cvtsh_ss(x);
+}
+
+INLINE half narrow_float(float x)
+{
+    return _cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT);
+}
+
 #if defined(__AVX512F__)
-    _mm512_storeu_ps(to, _mm512_cvtph_ps(_mm256_loadu_si256((const void *)from)));
-#elif defined(__F16C__)
-    for (int i = 0; i < HALF_BLOCK; i += 8) {
-        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const void *)(from + i))));
-    }
-#elif defined(__aarch64__)
-    for (int i = 0; i < HALF_BLOCK; i += 4) {
-        vst1q_f32(to + i, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from + i))));
-    }
+/* 64 bytes are computed at a time, unlike for other dtypes: conversions are bound by a port that takes
+ * one vector a cycle, however wide. */
+typedef float floats __attribute__((vector_size(64)));
+typedef half halves __attribute__((vector_size(32)));
+
+INLINE floats widen_halves(halves x)
+{
+    return (floats)_mm512_cvtph_ps((__m256i)x);
+}
+
+INLINE halves narrow_floats(floats x)
+{
+    return (halves)_mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT);
+}
+
+INLINE bool any_rounds_up_to_least_normal(floats x)
+{
+    const __m512i bits = (__m512i)x & _mm512_set1_epi32(ALL_BUT_SIGN_AND_LAST_12);
+    return _mm512_cmpeq_epi32_mask(bits, _mm512_set1_epi32(ROUNDS_UP_TO_LEAST_NORMAL)) != 0;
+}
 #else
-    typedef int32_t four __attribute__((vector_size(16)));
-    typedef float four_floats __attribute__((vector_size(16)));
-    for (int i = 0; i < HALF_BLOCK; i += 4) {
-        const four half = {from[i], from[i + 1], from[i + 2], from[i + 3]};
-        const four magnitude = half & 0x7fff;
-        const four tiny = (four)(__builtin_convertvector(magnitude, four_floats) * 0x1p-24f);
-        const four special = (magnitude >= 0x7c00) & (112 << 23);
-        const four normal = (magnitude << 13) + (112 << 23) + special;
-        const four is_tiny = magnitude < 0x400;
-        const four bits = (is_tiny & tiny) | (~is_tiny & normal) | (half & 0x8000) << 16;
-        memcpy(to + i, &bits, sizeof bits);
-    }
+typedef float floats __attribute__((vector_size(32)));
+typedef half halves __attribute__((vector_size(16)));
+
+INLINE floats widen_halves(halves x)
+{
+    return (floats)_mm256_cvtph_ps((__m128i)x);
+}
+
+INLINE halves narrow_floats(floats x)
+{
+    return (halves)_mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT);
+}
+
+INLINE bool any_rounds_up_to_least_normal(floats x)
+{
+    const __m256i bits = _mm256_and_si256((__m256i)x, _mm256_set1_epi32(ALL_BUT_SIGN_AND_LAST_12));
+    const __m256i found = _mm256_cmpeq_epi32(bits, _mm256_set1_epi32(ROUNDS_UP_TO_LEAST_NORMAL));
+    return _mm256_movemask_ps((__m256)found) != 0;
+}
 #endif
-}
 
-/* Any value, and the flags that NumPy raises for it. */
-static inline uint16_t float_to_half(uint32_t bits)
+INLINE void raise_of_products(floats value)
 {
-    const uint32_t sign = bits >> 16 & 0x8000u;
-    const uint32_t magnitude = bits & 0x7fffffffu;
-    if (magnitude > 0x7f800000u) { /* a NaN keeps what fits of its payload, and stays one */
-        const uint32_t nan = 0x7c00u | (magnitude >> 13 & 0x3ffu);
-        return (uint16_t)(sign | (nan == 0x7c00u ? nan + 1 : nan));
+    if (any_rounds_up_to_least_normal(value)) {
+        raise_underflow();
     }
-    if (magnitude >= 0x477ff000u) {
-        if (magnitude < 0x7f800000u) {
-            feraiseexcept(FE_OVERFLOW);
-        }
-        return (uint16_t)(sign | 0x7c00u);
-    }
-    if (magnitude >= 0x38800000u) {
-        return (uint16_t)(sign |
-                          ((magnitude - (112u << 23) + 0xfffu + (magnitude >> 13 & 1)) >> 13));
-    }
-    /* Below the normal numbers: multiples of 2^-24. */
-    const uint32_t exponent = magnitude >> 23;
-    if (exponent < 102) {
-        if (magnitude != 0) {
-            feraiseexcept(FE_UNDERFLOW);
-        }
-        return (uint16_t)sign;
-    }
-    const uint32_t significand = 0x800000u | (magnitude & 0x7fffffu), shift = 126 - exponent;
-    const uint32_t lost = significand & ((1u << shift) - 1), tie = 1u << (shift - 1);
-    uint32_t half = significand >> shift;
-    if (lost != 0) {
-        feraiseexcept(FE_UNDERFLOW);
-        half += lost > tie || (lost == tie && (half & 1) != 0);
-    }
-    return (uint16_t)(sign | half);
 }
 
-/* HALF_BLOCK values: normal ones and zeros in vectors, others one by one. */
-INLINE void floats_to_halves(const float *from, uint16_t *to)
+#define WIDE float
+#define WIDEN(x) widen_half(x)
+#define NARROW(x) narrow_float(x)
+#define RAISE(op, a, b, value) (IS_PRODUCT(op) ? raise_of_product(value) : (void)0)
+#define BYTES sizeof(halves)
+#define WIDE_VECTOR floats
+#define WIDEN_VECTOR(x) widen_halves(x)
+#define NARROW_VECTOR(x) narrow_floats(x)
+#define RAISE_VECTOR(op, a, b, value) (IS_PRODUCT(op) ? raise_of_products(value) : (void)0)
+
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+
+typedef __fp16 half; /* C computes with it in float32; Arm judges underflow as NumPy does */
+
+#define WIDE float
+#if !defined(__ARM_FEATURE_FP16_VECTOR_ARITHMETIC)
+typedef half halves __attribute__((vector_size(8)));
+typedef float floats __attribute__((vector_size(16)));
+
+INLINE floats widen_halves(halves x)
 {
-    enum { LANES = VECTOR_BYTES / sizeof(int32_t) };
-    typedef int32_t words __attribute__((vector_size(VECTOR_BYTES)));
-    typedef uint16_t halves __attribute__((vector_size(VECTOR_BYTES / 2)));
-    words special = {0};
-    for (int i = 0; i < HALF_BLOCK; i += LANES) {
-        words bits;
-        memcpy(&bits, from + i, sizeof bits);
-        const words magnitude = bits & 0x7fffffff;
-        const words is_zero = magnitude == 0;
-        special |= ((magnitude < 0x38800000) & ~is_zero) | (magnitude >= 0x477ff000);
-        const words rounded = (magnitude - (112 << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
-        const halves half =
-            __builtin_convertvector((bits >> 16 & 0x8000) | (rounded & ~is_zero), halves);
-        memcpy(to + i, &half, sizeof half);
-    }
-    uint64_t any[VECTOR_BYTES / 8];
-    memcpy(any, &special, sizeof any);
-    for (int i = 1; i < VECTOR_BYTES / 8; i++) {
-        any[0] |= any[i];
-    }
-    for (int i = 0; any[0] != 0 && i < HALF_BLOCK; i++) {
-        uint32_t bits;
-        memcpy(&bits, from + i, sizeof bits);
-        to[i] = float_to_half(bits);
-    }
+    return (floats)vcvt_f32_f16((float16x4_t)x);
 }
 
+INLINE halves narrow_floats(floats x)
+{
+    return (halves)vcvt_f16_f32((float32x4_t)x);
+}
+
+#define BYTES sizeof(halves)
+#define WIDE_VECTOR floats
+#define WIDEN_VECTOR(x) widen_halves(x)
+#define NARROW_VECTOR(x) narrow_floats(x)
+#endif
+#endif
+
+#if defined(WIDE)
+#define HAS_HALF 1
+#define DTYPE half
+#define CLASS FLOAT
+#define KIND 'f'
+#define ELEMENT half
+#include "binary_template.h"
+#else
+#define HAS_HALF 0
 #endif

@@ -1,9 +1,15 @@
-/* Matrix products of one instruction set; compiled once per ISA with -DISA=<name>.
+/* Matrix products of one instruction set; compiled once per ISA with -DISA=<name>, and with
+ * -DHALF_ONLY where they would be no better than those of the ISA below.
  * Everything is static but the table, as in elementwise.c. */
 #include "matmul_kernels.h"
 
-#include "half.h"
 #include "vector.h"
+
+#ifdef HALF_ONLY
+static const struct matmul_kernel *const rows[] = {NULL};
+#define BITS NULL
+#else
+#include "half_convert.h"
 
 #include "matmul_bits.h"
 #include "matmul_tiles.h"
@@ -231,4 +237,8 @@ static const struct matmul_kernel *const rows[] = {
     NULL,
 };
 
-const struct matmul_kernels JOIN(matmul, ISA) = {rows, {pack_bits, multiply_bits, direct_bool}};
+static const struct matmul_bits bits = {pack_bits, multiply_bits, direct_bool};
+#define BITS &bits
+#endif
+
+const struct matmul_kernels JOIN(matmul, ISA) = {rows, BITS};

@@ -60,10 +60,10 @@ struct matmul_bits {
     void (*direct)(const struct matrices *x);
 };
 
-/* What one instruction set contributes; the rows end with NULL. */
+/* What one instruction set contributes; the rows end with NULL, and `bits` may be NULL. */
 struct matmul_kernels {
     const struct matmul_kernel *const *rows;
-    struct matmul_bits bits;
+    const struct matmul_bits *bits;
 };
 
 /* The best of the processor, within kernels_restrict(); NULL where no instruction set has any. */

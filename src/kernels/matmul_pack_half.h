@@ -7,7 +7,7 @@ INLINE void along_units(float *to, const char *from, ptrdiff_t k_step, ptrdiff_t
 {
     for (ptrdiff_t at = 0; at < k; at++) {
         for (int unit = 0; unit < UNIT; unit += HALF_BLOCK) {
-            uint16_t halves[HALF_BLOCK];
+            uint16_t halves[HALF_BLOCK] = {0};
             float floats[HALF_BLOCK];
             const int left = UNIT - unit < HALF_BLOCK ? UNIT - unit : HALF_BLOCK;
             memcpy(halves, (const uint16_t *)from + unit, left * sizeof *halves);

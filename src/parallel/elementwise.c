@@ -1,5 +1,6 @@
 /* One call of an inner loop: whether to use threads, in what order, and which part goes where. */
 #include "parallel.h"
+#include "shares.h"
 
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +20,8 @@ enum {
     /* A call is worth threads when it takes longer than this on one: a region costs 1 to 5 us
      * while the workers still spin and some tens of us once they sleep. */
     BREAK_EVEN_NS = 20000,
+    /* The part of that for which it pays to take a chunk. */
+    LEAST_CHUNK = 16,
 };
 
 _Atomic ptrdiff_t elementwise_forced_threshold; /* see parallel.h */
@@ -41,7 +44,7 @@ void elementwise_initialize(struct elementwise *loop)
     atomic_init(&loop->calls, 0);
 }
 
-static int64_t now_ns(void)
+int64_t clock_ns(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -61,22 +64,29 @@ static size_t cache_bytes(void)
     return bytes;
 }
 
+bool elementwise_streams(const struct elementwise *loop, ptrdiff_t n)
+{
+    size_t stored = 0;
+    for (int out = loop->inputs; out < loop->operands; out++) {
+        stored += loop->item_size[out] * (size_t)n;
+    }
+    return stored > cache_bytes();
+}
+
 static enum order order_of(const struct elementwise *loop, char *const data[],
                            const ptrdiff_t step[], ptrdiff_t n)
 {
     if (!elements_commute(loop->inputs, loop->operands, data, step, loop->item_size, n)) {
         return IN_ORDER;
     }
-    size_t stored = 0;
     for (int out = loop->inputs; out < loop->operands; out++) {
-        stored += loop->item_size[out] * (size_t)n;
         for (int in = 0; in < loop->inputs; in++) {
             if (data[in] == data[out]) {
                 return ANY_ORDER; /* in place: the output's lines are in the cache already */
             }
         }
     }
-    return stored > cache_bytes() ? ANY_ORDER_STREAMING : ANY_ORDER;
+    return elementwise_streams(loop, n) ? ANY_ORDER_STREAMING : ANY_ORDER;
 }
 
 static void run_part(struct elementwise *loop, void *call, enum order order, char *const data[],
@@ -89,34 +99,40 @@ static void run_part(struct elementwise *loop, void *call, enum order order, cha
     loop->run(loop, call, order, part, step, first, n);
 }
 
-/* Whether the next call is one of those that are measured. */
-static bool is_timed(const struct elementwise *loop)
+bool elementwise_is_timed(const struct elementwise *loop)
 {
+    if (elementwise_threshold() != 0) {
+        return false;
+    }
     const unsigned calls = atomic_load_explicit(&loop->calls, memory_order_relaxed);
     return calls < TIMED_FIRST_CALLS || calls % TIMED_EVERY == 0;
 }
 
 /* Counts may get lost between threads, which does no harm. */
-static void count_call(struct elementwise *loop)
+void elementwise_count_call(struct elementwise *loop)
 {
     const unsigned calls = atomic_load_explicit(&loop->calls, memory_order_relaxed);
     atomic_store_explicit(&loop->calls, calls + 1, memory_order_relaxed);
 }
 
-/* Computes the first elements against the clock and adapts serial_below. Returns how many. */
-static ptrdiff_t run_timed(struct elementwise *loop, void *call, char *const data[],
-                           const ptrdiff_t step[], ptrdiff_t n)
+void elementwise_learn(struct elementwise *loop, ptrdiff_t elements, int64_t ns)
 {
-    const ptrdiff_t timed = n < TIMED_ELEMENTS ? n : TIMED_ELEMENTS;
-    const int64_t start = now_ns();
-    run_part(loop, call, ANY_ORDER, data, step, 0, timed);
-    const int64_t took = now_ns() - start;
-    ptrdiff_t serial_below = (ptrdiff_t)BREAK_EVEN_NS * timed / (took > 0 ? took : 1);
+    ptrdiff_t serial_below = (ptrdiff_t)BREAK_EVEN_NS * elements / (ns > 0 ? (ptrdiff_t)ns : 1);
     if (atomic_load_explicit(&loop->calls, memory_order_relaxed) > 1) {
         const ptrdiff_t so_far = atomic_load_explicit(&loop->serial_below, memory_order_relaxed);
         serial_below = (so_far + serial_below) / 2;
     }
     atomic_store_explicit(&loop->serial_below, serial_below, memory_order_relaxed);
+}
+
+/* Computes the first elements against the clock. Returns how many. */
+static ptrdiff_t run_timed(struct elementwise *loop, void *call, char *const data[],
+                           const ptrdiff_t step[], ptrdiff_t n)
+{
+    const ptrdiff_t timed = n < TIMED_ELEMENTS ? n : TIMED_ELEMENTS;
+    const int64_t start = clock_ns();
+    run_part(loop, call, ANY_ORDER, data, step, 0, timed);
+    elementwise_learn(loop, timed, clock_ns() - start);
     return timed;
 }
 
@@ -126,25 +142,13 @@ struct split {
     enum order order;
     char *const *data;
     const ptrdiff_t *step;
-    ptrdiff_t n;
     ptrdiff_t first, second; /* where the first two parts begin */
-    _Atomic ptrdiff_t next;  /* where the next part to be taken begins */
+    struct shares shares;    /* of what follows the first part */
 };
-
-/* The size of the part that begins at `first`. Parts shrink towards the end: a thread that the system
- * holds up, or whose elements are dearer, does not keep the others waiting. */
-static ptrdiff_t part_size(ptrdiff_t first, ptrdiff_t n, int threads)
-{
-    const ptrdiff_t left = n - first;
-    const ptrdiff_t least = n / ((ptrdiff_t)threads * BLOCK);
-    ptrdiff_t size = left / (2 * (ptrdiff_t)threads);
-    size = size > least ? size : least;
-    size = size / BLOCK * BLOCK + BLOCK;
-    return size < left ? size : left;
-}
 
 static void run_share(void *context, int index, int count)
 {
+    (void)count;
     struct split *split = context;
     /* The first part is the caller's: some of NumPy's loops clear the floating-point flags of their
      * thread, and with them those that NumPy's casts have raised before. */
@@ -152,13 +156,10 @@ static void run_share(void *context, int index, int count)
         run_part(split->loop, split->call, split->order, split->data, split->step, split->first,
                  split->second - split->first);
     }
-    ptrdiff_t first = atomic_load(&split->next);
-    while (first < split->n) {
-        const ptrdiff_t size = part_size(first, split->n, count);
-        if (atomic_compare_exchange_weak(&split->next, &first, first + size)) {
-            run_part(split->loop, split->call, split->order, split->data, split->step, first, size);
-            first = atomic_load(&split->next);
-        }
+    ptrdiff_t first, end;
+    while (shares_take(&split->shares, index, &first, &end)) {
+        run_part(split->loop, split->call, split->order, split->data, split->step, first,
+                 end - first);
     }
 }
 
@@ -172,16 +173,25 @@ static int threads_for(const struct elementwise *loop, ptrdiff_t n, ptrdiff_t se
     return threads == 1 || loop->allows_threads == NULL || loop->allows_threads(loop) ? threads : 1;
 }
 
+int elementwise_threads(const struct elementwise *loop, ptrdiff_t n)
+{
+    const ptrdiff_t forced =
+        atomic_load_explicit(&elementwise_forced_threshold, memory_order_relaxed);
+    return threads_for(
+        loop, n,
+        forced != 0 ? forced : atomic_load_explicit(&loop->serial_below, memory_order_relaxed));
+}
+
 void elementwise_run(struct elementwise *loop, void *call, char *const data[],
                      const ptrdiff_t step[], ptrdiff_t n)
 {
     const ptrdiff_t forced =
         atomic_load_explicit(&elementwise_forced_threshold, memory_order_relaxed);
-    const bool timed = forced == 0 && is_timed(loop);
+    const bool timed = elementwise_is_timed(loop);
     ptrdiff_t serial_below =
         forced != 0 ? forced : atomic_load_explicit(&loop->serial_below, memory_order_relaxed);
     if (n < serial_below && !timed && !loop->asks_for_order) {
-        count_call(loop);
+        elementwise_count_call(loop);
         loop->run(loop, call, IN_ORDER, data, step, 0, n);
         return;
     }
@@ -190,7 +200,7 @@ void elementwise_run(struct elementwise *loop, void *call, char *const data[],
         loop->run(loop, call, IN_ORDER, data, step, 0, n); /* teaches nothing */
         return;
     }
-    count_call(loop);
+    elementwise_count_call(loop);
     ptrdiff_t done = 0;
     if (timed) {
         done = run_timed(loop, call, data, step, n);
@@ -204,8 +214,15 @@ void elementwise_run(struct elementwise *loop, void *call, char *const data[],
         run_part(loop, call, order, data, step, done, n - done);
         return;
     }
-    const ptrdiff_t second = done + part_size(done, n, threads);
-    struct split split = {loop, call, order, data, step, n, done, second, second};
+    struct split split;
+    split.loop = loop;
+    split.call = call;
+    split.order = order;
+    split.data = data;
+    split.step = step;
+    split.first = done;
+    split.second = done + BLOCK;
+    shares_initialize(&split.shares, split.second, n, BLOCK, serial_below / LEAST_CHUNK, threads);
     loop->before_threads(call);
     region_run(threads, run_share, &split);
     loop->after_threads(call);

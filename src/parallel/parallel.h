@@ -106,9 +106,72 @@ static inline bool elementwise_is_tiny(const struct elementwise *loop, ptrdiff_t
 void elementwise_run(struct elementwise *loop, void *call, char *const data[],
                      const ptrdiff_t step[], ptrdiff_t n);
 
+/* For those who split a call themselves: the number of threads that n elements should run on now, and
+ * what they tell of each call. Some calls are to be timed, in part: what they learn decides later. */
+int elementwise_threads(const struct elementwise *loop, ptrdiff_t n);
+void elementwise_count_call(struct elementwise *loop);
+bool elementwise_is_timed(const struct elementwise *loop);
+void elementwise_learn(struct elementwise *loop, ptrdiff_t elements, int64_t ns);
+int64_t clock_ns(void);
+
+/* Whether the outputs of n elements are too large for the cache. */
+bool elementwise_streams(const struct elementwise *loop, ptrdiff_t n);
+
 /* Makes the break-even `elements` for every loop, 0 to learn it per loop. */
 void elementwise_set_threshold(ptrdiff_t elements);
 ptrdiff_t elementwise_threshold(void);
+
+/* ---- nested.c: one call over operands in several dimensions ---- */
+
+enum { NESTED_MOST_OPERANDS = 3, NESTED_MOST_AXES = 64 };
+
+/* Operands of one shape, the innermost axis last; an operand that is repeated along an axis has
+ * step 0 there. */
+struct nested {
+    char *data[NESTED_MOST_OPERANDS];
+    int axes;
+    struct nested_axis {
+        ptrdiff_t n;
+        ptrdiff_t step[NESTED_MOST_OPERANDS]; /* bytes */
+    } axis[NESTED_MOST_AXES];
+};
+
+/* Computes all elements, in any order, on several threads where that pays; reorders `nested`. For
+ * loops of one output whose results do not depend on steps, where every output element coincides
+ * exactly with those of its inputs or shares no byte with any. */
+void nested_run(struct elementwise *loop, void *call, struct nested *nested, bool streaming);
+
+/* ---- reduce.c ---- */
+
+struct reduction;
+
+/* outer * inner results, each of groups * n elements. Steps are in bytes. */
+struct reduce {
+    const struct reduction *kernel;
+    const char *data;
+    char *out;
+    ptrdiff_t outer, inner, groups, n;
+    ptrdiff_t outer_step, inner_step, group_step, step;
+    ptrdiff_t out_outer_step, out_inner_step;
+    size_t out_size;
+    bool onto; /* results are combined with what is in `out` */
+};
+
+/* The bits of the results do not depend on the number of threads. Returns whether there was memory to
+ * do it; if not, nothing is written. */
+bool reduce_run(const struct reduce *reduce);
+
+/* ---- accumulate.c ---- */
+
+/* out[k] = before combined with in[0] ... in[k], for kernels that can; `in` and `out` coincide or share
+ * no byte. */
+struct accumulate {
+    const struct reduction *kernel;
+    const char *before, *in;
+    char *out;
+    ptrdiff_t in_step, out_step, n;
+};
+void accumulate_run(const struct accumulate *accumulate);
 
 /* ---- bandwidth.c ---- */
 

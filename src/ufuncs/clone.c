@@ -1,14 +1,18 @@
 /* Makes a ufunc out of another one's type table, resolver, flags and identity. */
 #include "clone.h"
 
+#include "call.h"
 #include "gufunc.h"
 #include "loop.h"
+#include "methods.h"
+#include "reduce.h"
 
 #include <stdbool.h>
 #include <string.h>
 
 /* What a clone points into; the clone owns it through a capsule in its `obj` field. */
 struct clone {
+    struct call_table calls;
     PyUFuncObject *original;
     char *name, *doc, *types;
     PyUFuncGenericFunction *functions;
@@ -42,6 +46,7 @@ static void release(struct clone *clone)
         }
         PyMem_Free(clone->loops);
         PyMem_Free(clone->gufunc_loops);
+        call_table_release(&clone->calls);
         Py_XDECREF((PyObject *)clone->original);
         Py_XDECREF(clone->serial_if);
         Py_XDECREF(clone->original_loops);
@@ -72,9 +77,8 @@ static const struct kernel *kernel_of_row(const char *op, const char types[], in
         }
     }
     const int type = types[0];
-    const char kind = PyTypeNum_ISINTEGER(type)                 ? 'i'
-                      : type == NPY_FLOAT || type == NPY_DOUBLE ? 'f'
-                                                                : '\0';
+    const bool is_float = type == NPY_HALF || type == NPY_FLOAT || type == NPY_DOUBLE;
+    const char kind = PyTypeNum_ISINTEGER(type) ? 'i' : is_float ? 'f' : '\0';
     if (op == NULL || kind == '\0') {
         return NULL;
     }
@@ -138,6 +142,7 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
             release(clone);
             return NULL;
         }
+        clone->loops[row].reduction = reduction_of_row(op, types, operands);
         clone->functions[row] = loop_run;
         clone->data[row] = &clone->loops[row];
     }
@@ -147,6 +152,11 @@ no_memory:
     PyErr_NoMemory();
     release(clone);
     return NULL;
+}
+
+PyObject *clone_original(PyObject *clone)
+{
+    return (PyObject *)clone_of((PyUFuncObject *)clone)->original;
 }
 
 /* Loops outside the type table (strings) and promoters (comparisons with Python integers) are in
@@ -184,7 +194,7 @@ static int adopt_loops(PyUFuncObject *clone, PyUFuncObject *original)
     return 0;
 }
 
-/* Where a list or a dict keeps its length: call_with_all_loops reads it at each call. */
+/* Where a list or a dict keeps its length: every call reads it. */
 static const Py_ssize_t *length_of(PyObject *loops)
 {
     static const Py_ssize_t none;
@@ -207,13 +217,18 @@ static __attribute__((noinline)) PyObject *adopt_then_call(PyObject *self, PyObj
 }
 
 /* Packages register loops with the original at any time, ml_dtypes when it is imported: the clone
- * gets them at the next call. Nothing but loads, compares and a jump: short calls feel the rest. */
-static PyObject *call_with_all_loops(PyObject *self, PyObject *const *args, size_t count,
-                                     PyObject *keywords)
+ * gets them at the next call. */
+static PyObject *call(PyObject *self, PyObject *const *args, size_t count, PyObject *keywords)
 {
     const struct clone *clone = clone_of((PyUFuncObject *)self);
-    const bool same = *clone->loops_count == clone->loops_seen;
-    return (same ? numpy_vectorcall : adopt_then_call)(self, args, count, keywords);
+    if (*clone->loops_count != clone->loops_seen) {
+        return adopt_then_call(self, args, count, keywords);
+    }
+    PyObject *result;
+    if (call_directly(&clone->calls, args, count, keywords, &result)) {
+        return result;
+    }
+    return numpy_vectorcall(self, args, count, keywords);
 }
 
 PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, PyObject *serial_if)
@@ -242,7 +257,9 @@ PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, 
         memcpy(ufunc->op_flags, original->op_flags,
                sizeof *ufunc->op_flags * (size_t)original->nargs);
     }
-    if (adopt_loops(ufunc, original) < 0) {
+    if (adopt_loops(ufunc, original) < 0 ||
+        call_table_initialize(&clone->calls, ufunc, clone->loops) < 0 ||
+        methods_shadow((PyObject *)ufunc, op) < 0) {
         Py_DECREF((PyObject *)ufunc);
         return NULL;
     }
@@ -250,6 +267,6 @@ PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, 
     clone->loops_count = length_of(original->_loops);
     clone->loops_seen = *clone->loops_count;
     numpy_vectorcall = ufunc->vectorcall;
-    ufunc->vectorcall = call_with_all_loops;
+    ufunc->vectorcall = call;
     return (PyObject *)ufunc;
 }

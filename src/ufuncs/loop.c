@@ -2,12 +2,17 @@
 #include "loop.h"
 
 #include "failure.h"
+#include "reduce.h"
 
 _Static_assert(sizeof(npy_intp) == sizeof(ptrdiff_t), "steps are handed on without conversion");
 
-/* Kernels beat NumPy's loops where elements are next to each other. */
-static bool suits_kernel(const struct elementwise *work, const ptrdiff_t step[])
+/* Most kernels beat NumPy's loops only where elements are next to each other. */
+static bool suits_kernel(const struct loop *loop, const ptrdiff_t step[])
 {
+    const struct elementwise *work = &loop->work;
+    if (loop->kernel_takes_any_step) {
+        return true;
+    }
     for (int i = 0; i < work->operands; i++) {
         const bool next = step[i] == (ptrdiff_t)work->item_size[i];
         if (!next && !(i < work->inputs && step[i] == 0)) {
@@ -17,19 +22,24 @@ static bool suits_kernel(const struct elementwise *work, const ptrdiff_t step[])
     return true;
 }
 
+void loop_run_part(const struct loop *loop, struct failure *call, char *data[],
+                   const npy_intp step[], npy_intp first, npy_intp n)
+{
+    failure_before_part(call);
+    loop->numpy_function(data, &n, step, loop->numpy_data);
+    failure_after_part(call, first);
+}
+
 static void run_part(const struct elementwise *work, void *call, enum order order,
                      char *const data[], const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t n)
 {
     const struct loop *loop = (const struct loop *)work;
-    if (loop->kernel != NULL && order != IN_ORDER && suits_kernel(work, step)) {
+    if (loop->kernel != NULL && order != IN_ORDER && suits_kernel(loop, step)) {
         const bool stream = order == ANY_ORDER_STREAMING && loop->kernel->streaming != NULL;
         (stream ? loop->kernel->streaming : loop->kernel->cached)(data, step, n);
         return;
     }
-    failure_before_part(call);
-    const npy_intp count = n;
-    loop->numpy_function((char **)data, &count, step, loop->numpy_data);
-    failure_after_part(call, first);
+    loop_run_part(loop, call, (char **)data, step, first, n);
 }
 
 /* Asks Python; an exception there is no reason to fail, only not to use threads. One that an
@@ -80,6 +90,7 @@ int loop_initialize(struct loop *loop, const char types[], int inputs, int opera
     loop->numpy_function = numpy_function;
     loop->numpy_data = numpy_data;
     loop->kernel = kernel;
+    loop->kernel_takes_any_step = kernel != NULL && types[0] == NPY_HALF;
     loop->serial_if = serial_if;
     return 0;
 }
@@ -91,6 +102,26 @@ void loop_run(char **args, const npy_intp *dimensions, const npy_intp *steps, vo
         loop->numpy_function(args, dimensions, steps, loop->numpy_data);
         return;
     }
+    if (loop->reduction != NULL && reduce_in_loop(loop->reduction, args, dimensions[0], steps)) {
+        return;
+    }
     struct failure failure = {.threads_run = false};
     elementwise_run(&loop->work, &failure, args, steps, dimensions[0]);
+}
+
+void loop_run_commuting(struct loop *loop, char *data[], const npy_intp step[], npy_intp n)
+{
+    if (!elementwise_is_tiny(&loop->work, n)) {
+        loop_run(data, &n, step, loop);
+    } else if (loop->kernel != NULL && suits_kernel(loop, step)) {
+        loop->kernel->cached(data, step, n);
+    } else {
+        loop->numpy_function(data, &n, step, loop->numpy_data);
+    }
+}
+
+void loop_run_nested(struct loop *loop, struct nested *nested, bool streaming)
+{
+    struct failure failure = {.threads_run = false};
+    nested_run(&loop->work, &failure, nested, streaming);
 }

@@ -4,6 +4,7 @@
 
 #include "numpy_api.h"
 
+#include "failure.h"
 #include "kernels.h"
 #include "parallel.h"
 
@@ -11,8 +12,10 @@ struct loop {
     struct elementwise work;
     PyUFuncGenericFunction numpy_function;
     void *numpy_data;
-    const struct kernel *kernel; /* NULL: NumPy's loop runs */
-    PyObject *serial_if;         /* called before threads run it, unless NULL */
+    const struct kernel *kernel;       /* NULL: NumPy's loop runs */
+    bool kernel_takes_any_step;        /* and beats NumPy's loop, which converts half by half */
+    const struct reduction *reduction; /* likewise, for calls that reduce or accumulate */
+    PyObject *serial_if;               /* called before threads run it, unless NULL */
 };
 
 /* Whether the engine may run a loop of these dtypes: not if elements are Python objects, or have
@@ -23,6 +26,16 @@ bool loop_is_parallel(const char types[], int inputs, int operands);
 int loop_initialize(struct loop *loop, const char types[], int inputs, int operands,
                     PyUFuncGenericFunction numpy_function, void *numpy_data,
                     const struct kernel *kernel, PyObject *serial_if);
+
+/* Computes n > 0 elements that may be computed in any order, see elements_commute(). */
+void loop_run_commuting(struct loop *loop, char *data[], const npy_intp step[], npy_intp n);
+
+/* The same for operands in several dimensions, for loops with a kernel. */
+void loop_run_nested(struct loop *loop, struct nested *nested, bool streaming);
+
+/* Computes a part of a call with NumPy's loop; `call` is the call's struct failure. */
+void loop_run_part(const struct loop *loop, struct failure *call, char *data[],
+                   const npy_intp step[], npy_intp first, npy_intp n);
 
 /* The function to register, with a struct loop as its data. */
 void loop_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data);

@@ -84,11 +84,12 @@ def pytest_runtest_logreport(report):
 
 
 def _counts():
-    counts = {"calls": None, "operators": None, "regions": None}
+    counts = {"calls": None, "operators": None, "regions": None, "short": None}
     if MODE != "plain":
         import numc_ufuncs
 
         counts["regions"] = numc_ufuncs._core.regions() - _threads_run_before
+        counts["short"] = sum(numc_ufuncs._core.short_calls())
     if _hooks is not None:
         ours = [getattr(numc_ufuncs, name) for name in numc_ufuncs._ufuncs.OWN]
         calls = _hooks.calls()
@@ -102,7 +103,8 @@ def pytest_terminal_summary(terminalreporter):
     if MODE != "plain":
         terminalreporter.write_line(
             f"numc_ufuncs, mode {MODE}: {counts['calls']} calls were ours, {counts['operators']} "
-            f"of them by operators; {counts['regions']} ran on several threads"
+            f"of them by operators; {counts['short']} took the short way, "
+            f"{counts['regions']} ran on several threads"
         )
     path = os.environ.get("NUMC_SUITE_REPORT")
     if path:

@@ -1,0 +1,260 @@
+/* One call of an inner loop over operands in several dimensions: cut into tiles of the two innermost
+ * ones, which threads take one after another. Operands that would make the loop go element by
+ * element, or in rows of a few, are copied tile by tile first. */
+#include "kernels.h"
+#include "parallel.h"
+#include "shares.h"
+
+enum {
+    MOST_INPUTS = NESTED_MOST_OPERANDS - 1,
+    /* Rows shorter than this are joined, where the output allows it. */
+    SHORT_ROW_BYTES = 2048,
+    /* Tiles to pack fit the first-level cache twice. */
+    PACKED_BYTES = 16384,
+    PACKED_SIDE = 64,
+    /* Other tiles are large enough to hide what taking them costs. */
+    TILE_ELEMENTS = 16384,
+};
+
+struct tiling {
+    struct elementwise *loop;
+    void *call;
+    const struct nested *nested;
+    enum order order;
+    bool packed[MOST_INPUTS];
+    bool joined;             /* a tile is one row */
+    ptrdiff_t rows, columns; /* of a tile */
+    ptrdiff_t row_tiles, column_tiles;
+    ptrdiff_t tiles;
+    struct shares shares;
+};
+
+/* What one thread holds. */
+struct packed {
+    _Alignas(64) char tile[MOST_INPUTS][PACKED_BYTES];
+    const char *source[MOST_INPUTS]; /* of what is in `tile`; NULL: nothing */
+    ptrdiff_t rows[MOST_INPUTS], columns[MOST_INPUTS];
+};
+
+static ptrdiff_t magnitude(ptrdiff_t step)
+{
+    return step < 0 ? -step : step;
+}
+
+static void swap_axes(struct nested *nested, int a, int b)
+{
+    const struct nested_axis kept = nested->axis[a];
+    nested->axis[a] = nested->axis[b];
+    nested->axis[b] = kept;
+}
+
+/* The axis along which an operand lies closest; -1 if it does not vary at all. */
+static int closest_axis(const struct nested *nested, int operand, int axes)
+{
+    int closest = -1;
+    for (int i = axes - 1; i >= 0; i--) {
+        const ptrdiff_t step = magnitude(nested->axis[i].step[operand]);
+        if (nested->axis[i].n > 1 && step != 0 &&
+            (closest < 0 || step < magnitude(nested->axis[closest].step[operand]))) {
+            closest = i;
+        }
+    }
+    return closest;
+}
+
+/* The output's closest axis becomes the last one; the one before it is the closest of an input that
+ * lies across, if there is one. */
+static void order_axes(struct nested *nested, int inputs)
+{
+    const int last = nested->axes - 1;
+    const int of_output = closest_axis(nested, inputs, nested->axes);
+    if (of_output >= 0) {
+        swap_axes(nested, of_output, last);
+    }
+    for (int in = 0; in < inputs; in++) {
+        const int across = closest_axis(nested, in, nested->axes);
+        if (across >= 0 && across != last && nested->axis[last].step[in] != 0) {
+            swap_axes(nested, across, last - 1);
+            return;
+        }
+    }
+    const int second = closest_axis(nested, inputs, last);
+    if (second >= 0) {
+        swap_axes(nested, second, last - 1);
+    }
+}
+
+static bool is_joined(const struct nested *nested, int operand)
+{
+    const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
+    return row->step[operand] == column->n * column->step[operand];
+}
+
+static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
+{
+    return a < b ? a : b;
+}
+
+static void plan(struct tiling *tiling)
+{
+    const struct elementwise *loop = tiling->loop;
+    const struct nested *nested = tiling->nested;
+    const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
+    const int out = loop->inputs;
+    const ptrdiff_t row_bytes = column->n * (ptrdiff_t)loop->item_size[out];
+    bool pack = false;
+    tiling->joined = row->n > 1 && row_bytes < SHORT_ROW_BYTES && is_joined(nested, out);
+    size_t largest_item = loop->item_size[out];
+    for (int in = 0; in < loop->inputs; in++) {
+        const ptrdiff_t size = (ptrdiff_t)loop->item_size[in];
+        const bool across = magnitude(row->step[in]) == size && column->step[in] != 0 &&
+                            magnitude(column->step[in]) != size && row->n > 1;
+        tiling->packed[in] =
+            across || (tiling->joined && !(is_joined(nested, in) && column->step[in] == size));
+        pack = pack || tiling->packed[in];
+        largest_item = loop->item_size[in] > largest_item ? loop->item_size[in] : largest_item;
+    }
+    const ptrdiff_t most = pack ? PACKED_BYTES / (ptrdiff_t)largest_item : TILE_ELEMENTS;
+    tiling->columns = least(column->n, tiling->joined || !pack ? most : PACKED_SIDE);
+    tiling->rows = least(row->n, most / tiling->columns);
+    tiling->column_tiles = (column->n + tiling->columns - 1) / tiling->columns;
+    tiling->row_tiles = (row->n + tiling->rows - 1) / tiling->rows;
+    tiling->tiles = tiling->column_tiles * tiling->row_tiles;
+    for (int i = 0; i < nested->axes - 2; i++) {
+        tiling->tiles *= nested->axis[i].n;
+    }
+}
+
+/* Where a tile begins, and its size. */
+static void find_tile(const struct tiling *tiling, ptrdiff_t index, char *data[], ptrdiff_t *rows,
+                      ptrdiff_t *columns)
+{
+    const struct nested *nested = tiling->nested;
+    ptrdiff_t coordinate[NESTED_MOST_AXES];
+    coordinate[nested->axes - 1] = index % tiling->column_tiles * tiling->columns;
+    index /= tiling->column_tiles;
+    coordinate[nested->axes - 2] = index % tiling->row_tiles * tiling->rows;
+    index /= tiling->row_tiles;
+    for (int i = nested->axes - 3; i >= 0; i--) {
+        coordinate[i] = index % nested->axis[i].n;
+        index /= nested->axis[i].n;
+    }
+    for (int op = 0; op < tiling->loop->operands; op++) {
+        data[op] = nested->data[op];
+        for (int i = 0; i < nested->axes; i++) {
+            data[op] += coordinate[i] * nested->axis[i].step[op];
+        }
+    }
+    *rows = least(tiling->rows, nested->axis[nested->axes - 2].n - coordinate[nested->axes - 2]);
+    *columns =
+        least(tiling->columns, nested->axis[nested->axes - 1].n - coordinate[nested->axes - 1]);
+}
+
+static void run_tile(const struct tiling *tiling, struct packed *packed, ptrdiff_t index)
+{
+    const struct elementwise *loop = tiling->loop;
+    const struct nested_axis *row = &tiling->nested->axis[tiling->nested->axes - 2],
+                             *column = row + 1;
+    char *data[NESTED_MOST_OPERANDS];
+    ptrdiff_t row_step[NESTED_MOST_OPERANDS], step[NESTED_MOST_OPERANDS], rows, columns;
+    find_tile(tiling, index, data, &rows, &columns);
+    for (int op = 0; op < loop->operands; op++) {
+        row_step[op] = row->step[op];
+        step[op] = column->step[op];
+    }
+    for (int in = 0; in < loop->inputs; in++) {
+        if (!tiling->packed[in]) {
+            continue;
+        }
+        if (packed->source[in] != data[in] || packed->rows[in] < rows ||
+            packed->columns[in] != columns) {
+            const struct tile tile = {data[in], rows, columns, row->step[in], column->step[in]};
+            tile_pack(loop->item_size[in], &tile, packed->tile[in]);
+            packed->source[in] = data[in];
+            packed->rows[in] = rows;
+            packed->columns[in] = columns;
+        }
+        data[in] = packed->tile[in];
+        step[in] = (ptrdiff_t)loop->item_size[in];
+        row_step[in] = columns * step[in];
+    }
+    if (tiling->joined) {
+        loop->run(loop, tiling->call, tiling->order, data, step, 0, rows * columns);
+        return;
+    }
+    for (ptrdiff_t r = 0; r < rows; r++) {
+        loop->run(loop, tiling->call, tiling->order, data, step, 0, columns);
+        for (int op = 0; op < loop->operands; op++) {
+            data[op] += row_step[op];
+        }
+    }
+}
+
+static void nothing_packed(struct packed *packed)
+{
+    for (int in = 0; in < MOST_INPUTS; in++) {
+        packed->source[in] = NULL;
+    }
+}
+
+static void run_tiles(const struct tiling *tiling, ptrdiff_t first, ptrdiff_t end)
+{
+    struct packed packed;
+    nothing_packed(&packed);
+    for (ptrdiff_t i = first; i < end; i++) {
+        run_tile(tiling, &packed, i);
+    }
+}
+
+static void run_share(void *context, int index, int count)
+{
+    (void)count;
+    struct tiling *tiling = context;
+    struct packed packed;
+    nothing_packed(&packed);
+    ptrdiff_t first, end;
+    while (shares_take(&tiling->shares, index, &first, &end)) {
+        for (ptrdiff_t i = first; i < end; i++) {
+            run_tile(tiling, &packed, i);
+        }
+    }
+}
+
+void nested_run(struct elementwise *loop, void *call, struct nested *nested, bool streaming)
+{
+    while (nested->axes < 2) {
+        nested->axis[nested->axes] = nested->axis[0];
+        nested->axis[0] = (struct nested_axis){.n = 1};
+        nested->axes++;
+    }
+    order_axes(nested, loop->inputs);
+    struct tiling tiling = {.loop = loop, .call = call, .nested = nested};
+    tiling.order = streaming ? ANY_ORDER_STREAMING : ANY_ORDER;
+    plan(&tiling);
+    ptrdiff_t elements = 1;
+    for (int i = 0; i < nested->axes; i++) {
+        elements *= nested->axis[i].n;
+    }
+    if (elementwise_is_tiny(loop, elements)) {
+        run_tiles(&tiling, 0, tiling.tiles);
+        return;
+    }
+    const bool timed = elementwise_is_timed(loop);
+    elementwise_count_call(loop);
+    ptrdiff_t done = 0;
+    if (timed) {
+        const int64_t start = clock_ns();
+        run_tiles(&tiling, 0, 1);
+        elementwise_learn(loop, tiling.rows * tiling.columns, clock_ns() - start);
+        done = 1;
+    }
+    const int threads = tiling.tiles - done > 1 ? elementwise_threads(loop, elements) : 1;
+    if (threads == 1) {
+        run_tiles(&tiling, done, tiling.tiles);
+        return;
+    }
+    shares_initialize(&tiling.shares, done, tiling.tiles, 1, 1, threads);
+    loop->before_threads(call);
+    region_run(threads, run_share, &tiling);
+    loop->after_threads(call);
+}

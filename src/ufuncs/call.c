@@ -1,0 +1,373 @@
+/* The short way of a call, past NumPy's iterators and buffers. Whatever is unusual is left to NumPy:
+ * other types than ndarray, other keywords than `out`, casts, unaligned or empty operands, operands
+ * that overlap the output, scalar results. */
+#include "call.h"
+
+#include "operands.h"
+
+#include <fenv.h>
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+
+enum {
+    /* NumPy keeps the GIL for up to as many elements; a kernel does many more in the time that it
+     * takes to give it up. */
+    GIL_ELEMENTS = 500,
+};
+
+/* A flag that NumPy does not publish: the first write to np.broadcast_arrays' result warns. */
+static const int WARN_ON_WRITE = INT_MIN;
+
+struct call_counts call_counts;
+
+static PyObject *out_keyword;
+
+int call_initialize(void)
+{
+    out_keyword = PyUnicode_InternFromString("out");
+    return out_keyword != NULL ? 0 : -1;
+}
+
+/* ---- the table ---- */
+
+/* Whether NumPy itself would compute inputs of these dtypes with this row. */
+static int is_numpys_choice(PyUFuncObject *ufunc, const char types[])
+{
+    const int inputs = ufunc->nin;
+    PyObject *dtypes = PyTuple_New(inputs + 1), *resolved = NULL;
+    int is = -1;
+    if (dtypes == NULL) {
+        return -1;
+    }
+    for (int i = 0; i < inputs; i++) {
+        PyTuple_SET_ITEM(dtypes, i, (PyObject *)PyArray_DescrFromType(types[i]));
+    }
+    PyTuple_SET_ITEM(dtypes, inputs, Py_NewRef(Py_None));
+    resolved = PyObject_CallMethod((PyObject *)ufunc, "resolve_dtypes", "(O)", dtypes);
+    if (resolved == NULL) {
+        PyErr_Clear();
+        is = 0;
+    } else {
+        is = 1;
+        for (int i = 0; i <= inputs; i++) {
+            is = is && ((PyArray_Descr *)PyTuple_GET_ITEM(resolved, i))->type_num == types[i];
+        }
+    }
+    Py_XDECREF(resolved);
+    Py_DECREF(dtypes);
+    return is;
+}
+
+int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct loop *loops)
+{
+    table->name = ufunc->name;
+    table->inputs = ufunc->nin;
+    if (ufunc->nout != 1 || ufunc->nin > CALL_MOST_INPUTS || ufunc->core_enabled) {
+        return 0;
+    }
+    for (int row = 0; row < ufunc->ntypes; row++) {
+        const char *types = ufunc->types + row * ufunc->nargs;
+        bool alike = PyTypeNum_ISNUMBER(types[0]) || PyTypeNum_ISBOOL(types[0]);
+        for (int i = 1; i < ufunc->nin; i++) {
+            alike = alike && types[i] == types[0];
+        }
+        struct call_row *entry = &table->row[(int)types[0]];
+        if (!alike || loops[row].work.run == NULL || entry->loop != NULL) {
+            continue;
+        }
+        const int choice = is_numpys_choice(ufunc, types);
+        if (choice < 0) {
+            return -1;
+        }
+        if (choice == 1) {
+            entry->loop = &loops[row];
+            entry->input = PyArray_DescrFromType(types[0]);
+            entry->output = PyArray_DescrFromType(types[ufunc->nin]);
+        }
+    }
+    return 0;
+}
+
+void call_table_release(struct call_table *table)
+{
+    for (int type = 0; type < CALL_TYPES; type++) {
+        Py_XDECREF((PyObject *)table->row[type].input);
+        Py_XDECREF((PyObject *)table->row[type].output);
+    }
+}
+
+/* ---- the operands ---- */
+
+/* An array that needs no preparation: not a subclass, aligned, native, its dtype without metadata. */
+static bool is_plain(PyArrayObject *array, PyArray_Descr *dtype)
+{
+    PyArray_Descr *own = PyArray_DESCR(array);
+    return (own == dtype || (own->type_num == dtype->type_num && PyArray_ISNBO(own->byteorder) &&
+                             PyDataType_METADATA(own) == NULL)) &&
+           PyArray_CHKFLAGS(array, NPY_ARRAY_ALIGNED);
+}
+
+/* A Python number as NumPy would convert it, where that raises nothing and changes no dtype. */
+static bool convert_number(PyObject *number, int type, union element *element)
+{
+    double value;
+    if (PyFloat_CheckExact(number)) {
+        value = PyFloat_AS_DOUBLE(number);
+    } else if (PyLong_CheckExact(number)) {
+        int overflow;
+        const long long integer = PyLong_AsLongLongAndOverflow(number, &overflow);
+        const long long exact = 1LL << DBL_MANT_DIG;
+        switch (overflow == 0 ? type : NPY_NOTYPE) {
+        case NPY_INT:
+            *(npy_int *)element = (npy_int)integer;
+            return integer >= NPY_MIN_INT && integer <= NPY_MAX_INT;
+        case NPY_LONG:
+            *(npy_long *)element = (npy_long)integer;
+            return integer >= NPY_MIN_LONG && integer <= NPY_MAX_LONG;
+        case NPY_UBYTE:
+            *(npy_ubyte *)element = (npy_ubyte)integer;
+            return integer >= 0 && integer <= NPY_MAX_UBYTE;
+        case NPY_BYTE:
+            *(npy_byte *)element = (npy_byte)integer;
+            return integer >= NPY_MIN_BYTE && integer <= NPY_MAX_BYTE;
+        case NPY_DOUBLE:
+        case NPY_FLOAT:
+            break;
+        default:
+            return false;
+        }
+        if (integer > exact || integer < -exact) {
+            return false;
+        }
+        value = (double)integer;
+    } else {
+        return false;
+    }
+    if (type == NPY_DOUBLE) {
+        *(npy_double *)element = value;
+        return true;
+    }
+    const double magnitude = fabs(value);
+    if (type == NPY_FLOAT &&
+        (value == 0 || (magnitude >= (double)FLT_MIN && magnitude <= (double)FLT_MAX))) {
+        *(npy_float *)element = (npy_float)value;
+        return true;
+    }
+    return false;
+}
+
+static bool read_scalar(PyObject *scalar, const struct call_row *row, union element *element)
+{
+    if (Py_TYPE(scalar) == row->input->typeobj) {
+        PyArray_ScalarAsCtype(scalar, element);
+        return true;
+    }
+    return convert_number(scalar, row->input->type_num, element);
+}
+
+/* The output of `f(..., out)` or `f(..., out=out)`; NULL with *found where there is none. */
+static PyObject *find_out(PyObject *const *args, Py_ssize_t positional, PyObject *keywords,
+                          int inputs, bool *usual)
+{
+    const Py_ssize_t named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
+    *usual = positional >= inputs && positional + named <= inputs + 1;
+    if (!*usual || positional + named == inputs) {
+        return NULL;
+    }
+    PyObject *out = args[inputs];
+    if (named == 1) {
+        *usual = PyTuple_GET_ITEM(keywords, 0) == out_keyword;
+        if (PyTuple_CheckExact(out) && PyTuple_GET_SIZE(out) == 1) {
+            out = PyTuple_GET_ITEM(out, 0);
+        }
+    }
+    *usual = *usual && PyArray_CheckExact(out);
+    return out;
+}
+
+static bool read_inputs(struct call *call, PyObject *const *args)
+{
+    const int inputs = call->table->inputs;
+    for (int i = 0; i < inputs && call->row == NULL; i++) {
+        if (PyArray_CheckExact(args[i]) && PyArray_NDIM((PyArrayObject *)args[i]) > 0) {
+            const int type = PyArray_DESCR((PyArrayObject *)args[i])->type_num;
+            if (type < 0 || type >= CALL_TYPES || call->table->row[type].loop == NULL) {
+                return false;
+            }
+            call->row = &call->table->row[type];
+        }
+    }
+    if (call->row == NULL) {
+        return false; /* the result is a scalar */
+    }
+    for (int i = 0; i < inputs; i++) {
+        call->array[i] = NULL;
+        if (PyArray_CheckExact(args[i])) {
+            call->array[i] = (PyArrayObject *)args[i];
+            if (!is_plain(call->array[i], call->row->input)) {
+                return false;
+            }
+        } else if (!read_scalar(args[i], call->row, &call->scalar[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_operands(struct call *call, PyObject *const *args, size_t count,
+                          PyObject *keywords)
+{
+    const int inputs = call->table->inputs;
+    bool usual;
+    PyObject *out = find_out(args, PyVectorcall_NARGS(count), keywords, inputs, &usual);
+    if (!usual || !read_inputs(call, args)) {
+        return false;
+    }
+    call->array[inputs] = (PyArrayObject *)out;
+    return out == NULL || (is_plain(call->array[inputs], call->row->output) &&
+                           (PyArray_FLAGS(call->array[inputs]) &
+                            (NPY_ARRAY_WRITEABLE | WARN_ON_WRITE)) == NPY_ARRAY_WRITEABLE);
+}
+
+/* ---- floating-point errors ---- */
+
+void call_clear_errors(void)
+{
+    if (fetestexcept(FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID) != 0) {
+        feclearexcept(FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID);
+    }
+}
+
+/* What the loop has raised, told as np.errstate wants it. */
+static int report_errors(const struct call *call)
+{
+    if (PyErr_Occurred()) {
+        return -1;
+    }
+    const int raised = fetestexcept(FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID);
+    if (raised == 0) {
+        return 0;
+    }
+    feclearexcept(raised);
+    return PyUFunc_GiveFloatingpointErrors(call->table->name,
+                                           (raised & FE_DIVBYZERO ? NPY_FPE_DIVIDEBYZERO : 0) |
+                                               (raised & FE_OVERFLOW ? NPY_FPE_OVERFLOW : 0) |
+                                               (raised & FE_UNDERFLOW ? NPY_FPE_UNDERFLOW : 0) |
+                                               (raised & FE_INVALID ? NPY_FPE_INVALID : 0));
+}
+
+/* ---- operands that one loop can walk through ---- */
+
+enum fit {
+    FITS,
+    NEEDS_AXES, /* of one shape or not: more than one stride is needed */
+    UNUSUAL
+};
+
+/* The array that gives the shape, the steps, and in which order the elements lie. */
+static enum fit fit_one_loop(const struct call *call, PyArrayObject **shape, npy_intp step[],
+                             int *order)
+{
+    PyArrayObject *model = NULL;
+    *order = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS;
+    for (int i = 0; i <= call->table->inputs; i++) {
+        PyArrayObject *array = call->array[i];
+        if (array == NULL || (PyArray_NDIM(array) == 0 && i < call->table->inputs)) {
+            step[i] = 0;
+            continue;
+        }
+        const int ndim = PyArray_NDIM(array);
+        if (model == NULL) {
+            model = array;
+        } else if (ndim != PyArray_NDIM(model) ||
+                   !PyArray_CompareLists(PyArray_DIMS(array), PyArray_DIMS(model), ndim)) {
+            return NEEDS_AXES;
+        }
+        if (ndim == 1) {
+            step[i] = PyArray_STRIDE(array, 0);
+        } else {
+            step[i] = PyArray_ITEMSIZE(array);
+            *order &= PyArray_FLAGS(array);
+        }
+    }
+    *shape = model;
+    return *order != 0 ? FITS : NEEDS_AXES;
+}
+
+static PyArrayObject *new_output(const struct call *call, PyArrayObject *shape, int order)
+{
+    PyArray_Descr *dtype = call->row->output;
+    Py_INCREF(dtype);
+    return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, dtype, PyArray_NDIM(shape),
+                                                 PyArray_DIMS(shape), NULL, NULL,
+                                                 order == NPY_ARRAY_F_CONTIGUOUS, NULL);
+}
+
+PyObject *call_finish(const struct call *call, PyArrayObject *out)
+{
+    if (report_errors(call) < 0) {
+        Py_DECREF(out);
+        return NULL;
+    }
+    return (PyObject *)out;
+}
+
+static bool run_one_loop(struct call *call, PyArrayObject *shape, npy_intp step[], int order,
+                         PyObject **result)
+{
+    struct loop *loop = call->row->loop;
+    const int inputs = call->table->inputs;
+    const npy_intp n = PyArray_SIZE(shape);
+    char *data[CALL_MOST_OPERANDS];
+    if (n == 0) {
+        return false;
+    }
+    for (int i = 0; i < inputs; i++) {
+        data[i] = call->array[i] != NULL ? PyArray_DATA(call->array[i]) : call->scalar[i].bytes;
+    }
+    PyArrayObject *out = call->array[inputs];
+    if (out != NULL) {
+        data[inputs] = PyArray_DATA(out);
+        if (!elements_commute(inputs, inputs + 1, data, step, loop->work.item_size, n)) {
+            return false;
+        }
+        Py_INCREF(out);
+    } else {
+        out = new_output(call, shape, order);
+        if (out == NULL) {
+            *result = NULL;
+            return true;
+        }
+        data[inputs] = PyArray_DATA(out);
+        step[inputs] = PyArray_ITEMSIZE(out);
+    }
+    call_counts.one_loop++;
+    call_clear_errors();
+    if (n > GIL_ELEMENTS && (loop->kernel == NULL || !elementwise_is_tiny(&loop->work, n))) {
+        Py_BEGIN_ALLOW_THREADS loop_run_commuting(loop, data, step, n);
+        Py_END_ALLOW_THREADS
+    } else {
+        loop_run_commuting(loop, data, step, n);
+    }
+    *result = call_finish(call, out);
+    return true;
+}
+
+bool call_directly(const struct call_table *table, PyObject *const *args, size_t count,
+                   PyObject *keywords, PyObject **result)
+{
+    struct call call;
+    call.table = table;
+    call.row = NULL;
+    if (!read_operands(&call, args, count, keywords)) {
+        return false;
+    }
+    PyArrayObject *shape;
+    npy_intp step[CALL_MOST_OPERANDS];
+    int order;
+    if (fit_one_loop(&call, &shape, step, &order) == FITS) {
+        return run_one_loop(&call, shape, step, order, result);
+    }
+    return call_iterated(&call, result);
+}

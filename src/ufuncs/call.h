@@ -1,0 +1,37 @@
+/* Calls that need none of NumPy's machinery: ordinary arrays of one dtype. */
+#ifndef NUMC_CALL_H
+#define NUMC_CALL_H
+
+#include "loop.h"
+
+enum { CALL_TYPES = NPY_HALF + 1, CALL_MOST_INPUTS = 3, CALL_MOST_OPERANDS = CALL_MOST_INPUTS + 1 };
+
+/* What a ufunc of one output does with inputs that are all of one dtype. */
+struct call_table {
+    const char *name;
+    int inputs;
+    struct call_row {
+        struct loop *loop; /* NULL: NumPy's path */
+        PyArray_Descr *input, *output;
+    } row[CALL_TYPES]; /* by the inputs' type number */
+};
+
+/* Fills the table of `ufunc` from its loops. -1 with an exception. */
+int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct loop *loops);
+void call_table_release(struct call_table *table);
+
+/* Makes a vectorcall, if it is one of those. False: nothing was done, NumPy has to; otherwise
+ * *result is the array, or NULL with an exception. */
+bool call_directly(const struct call_table *table, PyObject *const *args, size_t count,
+                   PyObject *keywords, PyObject **result);
+
+/* Called once, at import. -1 with an exception. */
+int call_initialize(void);
+
+/* How many calls took the short way so far: in one loop, with axes for kernels, in ranges for NumPy's
+ * loops. */
+extern struct call_counts {
+    unsigned long long one_loop, nested, ranged;
+} call_counts;
+
+#endif

@@ -1,0 +1,28 @@
+/* A call on the short way, its operands read: what call.c and iterated.c share. */
+#ifndef NUMC_OPERANDS_H
+#define NUMC_OPERANDS_H
+
+#include "call.h"
+
+/* A Python or NumPy scalar, as an element of the loop's dtype. */
+union element {
+    npy_longdouble aligned;
+    char bytes[sizeof(npy_clongdouble)];
+};
+
+struct call {
+    const struct call_table *table;
+    const struct call_row *row;
+    PyArrayObject *array[CALL_MOST_OPERANDS]; /* NULL: a scalar, or the output that is to be made */
+    union element scalar[CALL_MOST_INPUTS];
+};
+
+/* Around the computation: floating-point errors are told as np.errstate wants it. `out` is a new
+ * reference, which becomes the result, or is given up when there is an exception. */
+void call_clear_errors(void);
+PyObject *call_finish(const struct call *call, PyArrayObject *out);
+
+/* Makes a call whose operands need axes of their own; as call_directly(). */
+bool call_iterated(const struct call *call, PyObject **result);
+
+#endif

@@ -1,0 +1,158 @@
+/* Calls over operands in several dimensions, against plain loops; and the packing of their tiles. */
+#include "expect.h"
+#include "kernels.h"
+#include "parallel.h"
+
+#include <string.h>
+
+enum { MOST_AXES = 4, MOST_ELEMENTS = 40000, REPETITIONS = 400, GUARD = 64 };
+
+static void before_or_after(void *call)
+{
+    (void)call;
+}
+
+/* out = 3 a - b modulo 2^n, of any item size up to eight. */
+static void subtract(const struct elementwise *loop, void *call, enum order order,
+                     char *const data[], const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t n)
+{
+    (void)call, (void)order, (void)first;
+    for (ptrdiff_t k = 0; k < n; k++) {
+        uint64_t a = 0, b = 0;
+        memcpy(&a, data[0] + k * step[0], loop->item_size[0]);
+        memcpy(&b, data[1] + k * step[1], loop->item_size[1]);
+        const uint64_t out = 3 * a - b;
+        memcpy(data[2] + k * step[2], &out, loop->item_size[2]);
+    }
+}
+
+/* Steps of an operand whose axes lie in a random order, some of them repeated. Returns its bytes. */
+static size_t random_steps(struct nested *nested, int operand, size_t item_size, bool may_repeat)
+{
+    int order[MOST_AXES];
+    for (int i = 0; i < nested->axes; i++) {
+        order[i] = i;
+        const int other = (int)random_below((size_t)i + 1);
+        order[i] = order[other];
+        order[other] = i;
+    }
+    size_t bytes = item_size;
+    for (int i = 0; i < nested->axes; i++) {
+        struct nested_axis *axis = &nested->axis[order[i]];
+        if (may_repeat && random_below(5) == 0) {
+            axis->step[operand] = 0;
+            continue;
+        }
+        axis->step[operand] = (ptrdiff_t)bytes;
+        bytes *= (size_t)axis->n;
+        bytes += random_below(4) == 0 ? item_size * random_below(3) : 0;
+    }
+    return bytes;
+}
+
+static void walk(const struct elementwise *loop, const struct nested *nested, char *out)
+{
+    ptrdiff_t at[MOST_AXES] = {0};
+    for (;;) {
+        char *data[3] = {nested->data[0], nested->data[1], out};
+        for (int i = 0; i < nested->axes; i++) {
+            for (int op = 0; op < 3; op++) {
+                data[op] += at[i] * nested->axis[i].step[op];
+            }
+        }
+        const ptrdiff_t step[3] = {0, 0, 0};
+        subtract(loop, NULL, ANY_ORDER, data, step, 0, 1);
+        int i = nested->axes - 1;
+        while (i >= 0 && ++at[i] == nested->axis[i].n) {
+            at[i--] = 0;
+        }
+        if (i < 0) {
+            return;
+        }
+    }
+}
+
+static char *filled(size_t bytes)
+{
+    char *memory = malloc(bytes + 2 * GUARD);
+    for (size_t i = 0; memory != NULL && i < bytes + 2 * GUARD; i++) {
+        memory[i] = (char)random_below(256);
+    }
+    return memory;
+}
+
+static void test_random_call(size_t item_size)
+{
+    struct elementwise loop = {
+        .run = subtract,
+        .before_threads = before_or_after,
+        .after_threads = before_or_after,
+        .inputs = 2,
+        .operands = 3,
+        .item_size = {item_size, item_size, item_size},
+    };
+    elementwise_initialize(&loop);
+    struct nested nested = {.axes = 1 + (int)random_below(MOST_AXES)};
+    ptrdiff_t left = MOST_ELEMENTS;
+    for (int i = 0; i < nested.axes; i++) {
+        const ptrdiff_t most = random_below(3) == 0 ? left : left < 12 ? left : 12;
+        nested.axis[i].n = 1 + (ptrdiff_t)random_below((size_t)most);
+        left /= nested.axis[i].n;
+    }
+    size_t bytes[3];
+    char *memory[3];
+    for (int op = 0; op < 3; op++) {
+        bytes[op] = random_steps(&nested, op, item_size, op < 2);
+        memory[op] = filled(bytes[op]);
+        nested.data[op] = memory[op] + GUARD;
+    }
+    char *expected = malloc(bytes[2] + 2 * GUARD);
+    memcpy(expected, memory[2], bytes[2] + 2 * GUARD);
+    walk(&loop, &nested, expected + GUARD);
+    nested_run(&loop, NULL, &nested, false);
+    expect(memcmp(expected, memory[2], bytes[2] + 2 * GUARD) == 0, "%d axes, items of %zu bytes",
+           nested.axes, item_size);
+    free(expected);
+    for (int op = 0; op < 3; op++) {
+        free(memory[op]);
+    }
+}
+
+static void test_pack(size_t item_size)
+{
+    const ptrdiff_t rows = 1 + (ptrdiff_t)random_below(70),
+                    columns = 1 + (ptrdiff_t)random_below(70);
+    const bool across = random_below(2) == 0;
+    const ptrdiff_t item = (ptrdiff_t)item_size, lead = (across ? rows : columns) + 3;
+    const size_t bytes = item_size * (size_t)(lead * (across ? columns : rows));
+    char *memory = filled(bytes), *packed = filled(item_size * (size_t)(rows * columns));
+    const struct tile tile = {memory + GUARD, rows, columns, across ? item : lead * item,
+                              across ? lead * item : item};
+    tile_pack(item_size, &tile, packed + GUARD);
+    for (ptrdiff_t r = 0; r < rows; r++) {
+        for (ptrdiff_t c = 0; c < columns; c++) {
+            expect(memcmp(tile.data + r * tile.row_step + c * tile.column_step,
+                          packed + GUARD + (r * columns + c) * item, item_size) == 0,
+                   "(%td, %td) of a packed tile of %td by %td, items of %zu bytes", r, c, rows,
+                   columns, item_size);
+        }
+    }
+    free(memory);
+    free(packed);
+}
+
+int main(void)
+{
+    threads_initialize(0, "");
+    threads_set_for_process(3);
+    static const size_t sizes[] = {1, 2, 4, 8};
+    for (int threaded = 0; threaded < 2; threaded++) {
+        elementwise_set_threshold(threaded);
+        for (int i = 0; i < REPETITIONS; i++) {
+            test_random_call(sizes[i % 4]);
+            test_pack(sizes[i % 4]);
+        }
+    }
+    expect(region_count() > REPETITIONS / 4, "%d threaded regions", (int)region_count());
+    return expect_result("nested");
+}

@@ -1,0 +1,369 @@
+"""The short way of a call: who takes it, who must not, and that nobody can tell the difference."""
+
+import gc
+import itertools
+import pickle
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import numc_ufuncs as nc
+
+DTYPES = "?bBhHiIlLefdgFDG"
+KERNEL_DTYPES = "bBhHiIlLfd"
+
+
+@pytest.fixture
+def short_calls():
+    """A function: how many calls took the short way since the last call of it, by kind."""
+    seen = nc._core.short_calls()
+
+    def since():
+        nonlocal seen
+        before, seen = seen, nc._core.short_calls()
+        return tuple(b - a for a, b in zip(before, seen, strict=True))
+
+    return since
+
+
+def numbers(rng, shape, dtype):
+    if np.dtype(dtype).kind in "fc":
+        return (rng.standard_normal(shape) * 4).astype(dtype)
+    return rng.integers(0, 100, shape).astype(dtype)
+
+
+def assert_same(ours, theirs):
+    assert type(ours) is type(theirs) and ours.dtype == theirs.dtype
+    assert ours.shape == theirs.shape and ours.strides == theirs.strides
+    np.testing.assert_array_equal(ours, theirs)
+
+
+# ---- what takes it ----
+
+ONE_LOOP = {
+    "C": lambda a: (a, a[::-1].copy()),
+    "F": lambda a: (a.T, a[::-1].copy().T),
+    "scalar": lambda a: (a, a[2, 3]),
+    "scalar first": lambda a: (a[2, 3], a),
+    "0-d array": lambda a: (a, np.array(a[1, 1])),
+    "strided": lambda a: (a.ravel()[::3], a.ravel()[::-3]),
+    "size 1": lambda a: (a[:1, 0], a[1:2, 1]),
+    "one row": lambda a: (a[:1], a[:1]),
+}
+
+
+@pytest.mark.parametrize("layout", ONE_LOOP)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_one_loop(dtype, layout, short_calls):
+    x, y = ONE_LOOP[layout](numbers(np.random.default_rng(1), (33, 45), dtype))
+    assert_same(nc.add(x, y), np.add(x, y))
+    assert_same(nc.less(x, y), np.less(x, y))
+    assert short_calls() == (2, 0, 0)
+
+
+AXES = {
+    "row": lambda a: (a, a[3]),
+    "column": lambda a: (a[:, :1], a),
+    "both": lambda a: (a[:, :1], a[:1]),
+    "rows": lambda a: (a[::2], a[1::2]),
+    "columns": lambda a: (a[:, ::2], a[:, 1::2]),
+    "turned": lambda a: (a[::-1, ::-1], a[:, ::-1]),
+    "across": lambda a: (a, np.asfortranarray(a[::-1])),
+    "across both": lambda a: (a[:, :38].T, a[:, 2:].T.copy()),
+    "short rows": lambda a: (a.reshape(-1, 3), a[0, :3]),
+    "short rows, column": lambda a: (a.reshape(-1, 3), a.reshape(-1, 3)[:, :1]),
+    "3 axes": lambda a: (a.reshape(6, 10, 40).transpose(2, 0, 1), a[:10].T.reshape(40, 1, 10)),
+    "new axis": lambda a: (a.reshape(60, 1, 40), a[:7].reshape(7, 40)),
+}
+
+
+@pytest.mark.parametrize("layout", AXES)
+@pytest.mark.parametrize("dtype", KERNEL_DTYPES)
+@pytest.mark.parametrize("threads", ["one thread", "three threads"])
+def test_axes(dtype, layout, threads, short_calls, request):
+    if threads == "three threads":
+        request.getfixturevalue("threads_always")
+    x, y = AXES[layout](numbers(np.random.default_rng(2), (60, 40), dtype))
+    for name in ("add", "subtract", "divide" if dtype in "fd" else "multiply"):
+        ours, theirs = getattr(nc, name), getattr(np, name)
+        assert_same(ours(x, y), theirs(x, y))
+    assert short_calls()[1] == 3 or not has_kernel("multiply", dtype)
+
+
+def has_kernel(name, dtype):
+    a = np.ones((2, 2), dtype)
+    before = nc._core.short_calls()[1]
+    getattr(nc, name)(a, a[0])
+    return nc._core.short_calls()[1] > before
+
+
+@pytest.mark.parametrize("shape", [(129, 257), (64, 1000), (3, 70, 65)])
+@pytest.mark.parametrize("itemsize", [1, 2, 4, 8])
+def test_operands_across_the_output(shape, itemsize, threads_always, regions):
+    rng = np.random.default_rng(3)
+    bits = np.dtype(f"u{itemsize}")
+    a = rng.integers(0, np.iinfo(bits).max, shape, dtype=bits)
+    for axes in itertools.permutations(range(len(shape))):
+        b = a.transpose(axes).copy().transpose(np.argsort(axes))
+        assert_same(nc.add(a, b), np.add(a, b))
+        out = np.empty(shape[::-1], bits).T
+        assert nc.subtract(b, a, out=out) is out
+        np.testing.assert_array_equal(out, np.subtract(b, a))
+    assert regions() > 0
+
+
+@pytest.mark.parametrize("name", ["exp", "hypot", "maximum", "less", "power", "logical_and"])
+def test_loops_of_numpy_get_numpys_steps(name, threads_always, short_calls, regions):
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    rng = np.random.default_rng(4)
+    a = rng.random((150, 211)) * 2
+    others = (a[7], a[:, 5:6], np.asfortranarray(a), a[::-1, ::-1])
+    for view in (np.s_[:, ::-2], np.s_[::-1, ::-1], np.s_[:, 1:]):
+        for other in others:
+            args = (a[view], np.broadcast_to(other, a.shape)[view])[: theirs.nin]
+            assert_same(ours(*args), theirs(*args))
+    assert short_calls()[2] > 0 and regions() > 0
+
+
+@pytest.mark.parametrize("how", ["positional", "keyword", "tuple"])
+@pytest.mark.parametrize("layout", ["C", "row", "across"])
+def test_out(how, layout, short_calls):
+    a = np.random.default_rng(5).random((20, 30))
+    b = {"C": a + 1, "row": a[0], "across": np.asfortranarray(a)}[layout]
+    out = np.full(a.shape, np.nan)
+    args, keywords = {
+        "positional": ((a, b, out), {}),
+        "keyword": ((a, b), {"out": out}),
+        "tuple": ((a, b), {"out": (out,)}),
+    }[how]
+    assert nc.multiply(*args, **keywords) is out
+    np.testing.assert_array_equal(out, a * b)
+    assert sum(short_calls()) == 1
+
+
+def test_in_place(short_calls):
+    a = np.random.default_rng(6).random((20, 30))
+    expected = a + a[0].copy()
+    row = a[0].copy()
+    assert nc.add(a, row, out=a) is a
+    np.testing.assert_array_equal(a, expected)
+    nc.add(a, a, a)
+    np.testing.assert_array_equal(a, expected * 2)
+    assert sum(short_calls()) == 2
+
+
+def test_unpickled_arrays_take_it(short_calls):
+    a = pickle.loads(pickle.dumps(np.arange(5.0)))
+    assert_same(nc.add(a, a), np.add(a, a))
+    assert short_calls()[0] == 1
+
+
+# ---- Python's numbers ----
+
+NUMBERS = [
+    0, 1, -1, 127, 128, 255, 256, -129, 2**31 - 1, 2**31, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**64,
+    10**100, True, 0.0, -0.0, 1.5, 1e-40, 1e-50, 3.4e38, 3.5e38, 1e300, float("inf"), float("nan"),
+    1j, 65504.0, 65520.0,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=str)
+@pytest.mark.parametrize("dtype", "?bBhiIlLefdgF")
+def test_numbers_of_python(dtype, number):
+    a = np.array([3, 100, 0], dtype)
+    for f, g in ((nc.add, np.add), (nc.multiply, np.multiply), (nc.less, np.less)):
+        for args in ((a, number), (number, a)):
+            assert outcome(f, *args) == outcome(g, *args)
+
+
+def outcome(function, *args):
+    """Result bytes and dtype, or the error, and what was warned."""
+    with warnings.catch_warnings(record=True) as caught, np.errstate(all="warn"):
+        warnings.simplefilter("always")
+        try:
+            result = function(*args)
+            told = result.dtype, result.shape, np.nan_to_num(result, nan=7).tobytes()
+        except Exception as error:
+            told = type(error), str(error)
+    return told, [(w.category, str(w.message)) for w in caught]
+
+
+# ---- what must not take it ----
+
+
+class Subclass(np.ndarray):
+    def __array_finalize__(self, source):
+        self.tag = getattr(source, "tag", "new")
+
+
+class Overrides:
+    def __array_ufunc__(self, ufunc, method, *inputs, **keywords):
+        return ufunc, method
+
+
+def unusual():
+    a = np.arange(12.0).reshape(3, 4)
+    unaligned = np.frombuffer(bytes(8 * 12 + 1), "u1")[1:].view("d")
+    records = np.zeros(5, "i4,f8")
+    frozen = a.copy()
+    frozen.flags.writeable = False
+    yield "subclass", (a.view(Subclass), a), {}
+    yield "matrix", (a.view(np.matrix), a), {}
+    yield "masked", (np.ma.array(a, mask=a > 3), a), {}
+    yield "0-d", (np.array(1.0), np.array(2.0)), {}
+    yield "scalars", (1.0, np.float64(2)), {}
+    yield "lists", ([1.0, 2.0], [3.0, 4.0]), {}
+    yield "unaligned", (unaligned, unaligned), {}
+    yield "swapped", (a.astype(">f8"), a), {}
+    yield "mixed", (a, a.astype("f")), {}
+    yield "objects", (a.astype(object), a), {}
+    yield "times", (np.arange(3).astype("m8[s]"), np.arange(3).astype("m8[ms]")), {}
+    yield "field", (records["f1"], records["f1"]), {}
+    yield "empty", (a[:0], a[:0]), {}
+    yield "where", (a, a), {"where": a > 3, "out": a.copy()}
+    yield "dtype", (a, a), {"dtype": "f"}
+    yield "order", (a, a), {"order": "F"}
+    yield "out of another dtype", (a, a), {"out": a.astype("F")}
+    yield "out None", (a, a), {"out": None}
+    yield "out larger", (a, a), {"out": np.zeros((2, 3, 4))}
+    yield "metadata", (a.astype(np.dtype("d", metadata={"unit": "m"})), a), {}
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, id=c[0]) for c in unusual()])
+def test_the_unusual_is_numpys(case, short_calls):
+    name, args, keywords = case
+    theirs = np.add(*args, **keywords)
+    ours = nc.add(*args, **keywords)
+    if name not in ("out larger",):
+        assert sum(short_calls()) == 0
+    assert type(ours) is type(theirs) and np.asarray(ours).dtype == np.asarray(theirs).dtype
+    assert getattr(ours, "shape", None) == getattr(theirs, "shape", None)
+    assert np.all(np.asarray(ours) == np.asarray(theirs))
+    assert ours.dtype.metadata == theirs.dtype.metadata
+
+
+def test_overrides_are_asked(short_calls):
+    a = np.arange(3.0)
+    assert nc.add(a, Overrides()) == (nc.add, "__call__")
+    assert nc.add(a, a, out=Overrides()) == (nc.add, "__call__")
+    assert sum(short_calls()) == 0
+
+
+@pytest.mark.parametrize("shift", [-1, 1, 5])
+def test_shifted_overlap(shift, threads_always):
+    for shape in ((4000,), (40, 100)):
+        a = np.random.default_rng(7).random(shape)
+        b = a.copy()
+        first, second = (slice(max(shift, 0), min(shift, 0) or None) for shift in (shift, -shift))
+        for f, x in ((nc.add, a), (np.add, b)):
+            f(x[first], x[second], out=x[second])
+            f(x[..., 0:1] if x.ndim > 1 else x[:1], x, out=x)
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_self_overlapping_output_is_numpys(short_calls):
+    base = np.zeros(200)
+    out = np.lib.stride_tricks.as_strided(base, (10, 20), (8, 8))
+    a = np.random.default_rng(8).random((10, 20))
+    expected = base.copy()
+    np.add(a, a[0], out=np.lib.stride_tricks.as_strided(expected, (10, 20), (8, 8)))
+    nc.add(a, a[0], out=out)
+    np.testing.assert_array_equal(base, expected)
+    assert sum(short_calls()) == 0
+
+
+@pytest.mark.parametrize(
+    "out", [np.zeros(4), np.zeros((3, 4), "i4"), np.zeros((3, 4))[::-1], [1.0], 5], ids=str
+)
+def test_bad_outputs_raise_numpys_error(out):
+    a = np.ones((3, 4))
+    if isinstance(out, np.ndarray) and out.strides[0] < 0:
+        out.flags.writeable = False
+    assert outcome(lambda x: nc.add(x, x, out=out), a) == outcome(
+        lambda x: np.add(x, x, out=out), a
+    )
+    assert outcome(lambda x: nc.add(x, a[0, :3]), a) == outcome(lambda x: np.add(x, a[0, :3]), a)
+
+
+def test_the_first_write_to_broadcast_arrays_warns():
+    def write(add):
+        x = np.broadcast_arrays(np.zeros((3, 4)), np.zeros(4))[1]
+        return add(np.ones((3, 4)), 1.0, out=x)
+
+    assert outcome(lambda: write(nc.add)) == outcome(lambda: write(np.add))
+
+
+# ---- errors ----
+
+
+@pytest.mark.parametrize("layout", ["C", "row"])
+@pytest.mark.parametrize("mode", ["warn", "raise", "call", "ignore"])
+def test_floating_point_errors(layout, mode, short_calls):
+    def run(divide):
+        told = []
+        a, b = np.full((7, 9), 1e300), np.full(9 if layout == "row" else (7, 9), 1e-300)
+        b[..., 3] = 0
+        out = np.zeros((7, 9))
+        with (
+            np.errstate(all=mode, call=lambda *error: told.append(error)),
+            warnings.catch_warnings(record=True) as caught,
+        ):
+            warnings.simplefilter("always")
+            try:
+                divide(a, b, out=out)
+            except FloatingPointError as error:
+                told.append(str(error))
+        return told, [str(w.message) for w in caught], out.tolist()
+
+    assert run(nc.divide) == run(np.divide)
+    assert sum(short_calls()) == 1
+
+
+def test_flags_from_before_do_not_count():
+    with np.errstate(all="ignore"):
+        np.divide(np.ones(1000), 0.0)
+    with np.errstate(all="raise"):
+        nc.add(np.ones(3), np.ones(3))
+        nc.add(np.ones((3, 3)), np.ones(3))
+
+
+def test_errors_of_loops_reach_the_caller(short_calls):
+    a = np.arange(-3, 30)
+    for args in ((a, a), (a[:, None], a)):
+        with pytest.raises(ValueError, match="negative integer powers"):
+            nc.power(*args)
+
+
+def test_no_reference_is_lost():
+    a = np.random.default_rng(9).random((30, 40))
+    b, dtype, number = a[0].copy(), a.dtype, 2.5
+
+    outs = {shape: np.empty(shape) for shape in (a.shape, a.T.shape, b.shape)}
+
+    def calls():
+        for x, y in ((a, a), (a, b), (a, number), (a.T, a.T), (b, np.float64(1))):
+            nc.add(x, y)
+            nc.add(x, y, out=outs[x.shape])
+        for bad in ((a, b[:3]), (a, None)):
+            with pytest.raises((ValueError, TypeError)):
+                nc.add(*bad)
+        nc.hypot(a, b)
+
+    def counts():
+        gc.collect()
+        return [sys.getrefcount(x) for x in (a, b, dtype, number, nc.add)]
+
+    calls()
+    before = counts()
+    for _ in range(50):
+        calls()
+    assert all(abs(x - y) < 10 for x, y in zip(before, counts(), strict=True))
+
+
+@pytest.mark.parametrize("method", ["reduce", "accumulate", "outer"])
+def test_methods_are_unaffected(method):
+    a = np.arange(6.0)
+    args = (a, a) if method == "outer" else (a,)
+    assert_same(getattr(nc.add, method)(*args), getattr(np.add, method)(*args))
