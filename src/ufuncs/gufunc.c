@@ -14,6 +14,8 @@ enum {
     MOST_ROWS = 64,
 };
 
+struct gufunc_counts gufunc_counts;
+
 static bool is_named(const char *name, enum gufunc *gufunc)
 {
     static const char *const names[] = {"matmul", "vecdot", "matvec", "vecmat"};
@@ -132,9 +134,14 @@ void gufunc_run(char **args, const npy_intp *dimensions, const npy_intp *steps, 
     const struct gufunc_loop *loop = data;
     const struct matrices x = matrices_of(loop->gufunc, args, dimensions, steps);
     const struct stack stack = {dimensions[0], steps[0], steps[1], steps[2]};
-    if (loop->bits != NULL && (loop->gufunc != VECDOT || x.k >= SHORT_DOT)) {
+    const bool by_bits = loop->bits != NULL && (loop->gufunc != VECDOT || x.k >= SHORT_DOT);
+    const bool by_kernel = loop->kernel != NULL && suits_kernel(loop, &x);
+    _Atomic unsigned long long *counter =
+        by_bits || by_kernel ? &gufunc_counts.ours : &gufunc_counts.numpys;
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+    if (by_bits) {
         matmul_bits_run(loop->bits, &x, &stack);
-    } else if (loop->kernel != NULL && suits_kernel(loop, &x)) {
+    } else if (by_kernel) {
         matmul_run(loop->kernel, &x, &stack);
     } else if (may_split_numpy(loop, &x)) {
         struct numpy_call call = {loop, args, dimensions, steps, dimension_counts[loop->gufunc]};
@@ -198,8 +205,8 @@ PyObject *gufunc_make(const char *name, PyUFuncObject *matmul, PyUFuncObject *ve
         return PyErr_Format(PyExc_RuntimeError, "cannot make %s", name);
     }
     for (int row = 0; row < source->ntypes; row++) {
-        new->rows[row] = (struct made_row){
-            source->functions[row], source->data != NULL ? source->data[row] : NULL};
+        new->rows[row] = (struct made_row){source->functions[row],
+                                           source->data != NULL ? source->data[row] : NULL};
         new->functions[row] = gufunc == MATVEC ? matvec_by_matmul : vecmat_by_vecdot;
         new->data[row] = &new->rows[row];
     }

@@ -7,6 +7,7 @@
 
 #include "matmul.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 enum gufunc { MATMUL, VECDOT, MATVEC, VECMAT };
@@ -24,6 +25,11 @@ struct gufunc_loop {
  * NumPy's: another gufunc, or a loop over Python objects. */
 bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char types[], int operands,
                        PyUFuncGenericFunction numpy_function, void *numpy_data);
+
+/* How many calls of loops our kernels computed so far, and how many NumPy's own loops did. */
+extern struct gufunc_counts {
+    _Atomic unsigned long long ours, numpys;
+} gufunc_counts;
 
 /* The function to register, with a struct gufunc_loop as its data. */
 void gufunc_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data);

@@ -113,6 +113,13 @@ static PyObject *reductions(PyObject *module, PyObject *unused)
                          (unsigned long long)reduce_loops());
 }
 
+static PyObject *matmuls(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return Py_BuildValue("KK", atomic_load(&gufunc_counts.ours),
+                         atomic_load(&gufunc_counts.numpys));
+}
+
 static PyObject *active_threads(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -181,6 +188,8 @@ static PyMethodDef methods[] = {
      "How many calls took the short way so far: (in one loop, over axes, in ranges)."},
     {"reductions", reductions, METH_NOARGS,
      "(arrays that our methods reduced, calls of loops that our kernels reduced or accumulated)."},
+    {"matmuls", matmuls, METH_NOARGS,
+     "(calls of matmul's loops that our kernels computed, that NumPy's own loops did)."},
     {"active_threads", active_threads, METH_NOARGS, "Threads that compute now, callers included."},
     {"stream_bandwidth", stream_bandwidth, METH_VARARGS,
      "stream_bandwidth(bytes, threads): bytes/s of a plain streaming add of arrays of that size."},
