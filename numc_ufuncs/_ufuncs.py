@@ -1,4 +1,4 @@
-"""The ufuncs: our own five, and `parallel`, which makes one out of any other."""
+"""The ufuncs: our own, and `parallel`, which makes one out of any other."""
 
 import sys
 import threading

@@ -233,7 +233,8 @@ def check(seed):
     assert result.dtype == dtype and np.shape(result) == wanted.shape
     assert out is None or result is out
     assert same(result, wanted, tolerance), (seed, ufunc, codes, [o.shape for o in operands])
-    if dtype.char in OURS and ufunc != "vecdot" and np.size(result):
+    work = a.shape[-2] * a.shape[-1] * b.shape[-1]
+    if dtype.char in OURS[1:] and ufunc != "vecdot" and np.size(result) and work > 100:
         assert taken, (seed, ufunc, codes)
 
 

@@ -1,5 +1,5 @@
 /* Which form each dtype is packed in, and what multiplies it, on the instruction set being compiled;
- * docs/decisions/0008-cpu-matmul.md has the reasons. Sums of integers are exact modulo 2^32 or 2^64,
+ * docs/decisions/0009-matmul.md has the reasons. Sums of integers are exact modulo 2^32 or 2^64,
  * of which the result keeps the low bits. */
 
 #if defined(__AVX512F__)

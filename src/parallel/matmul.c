@@ -8,6 +8,7 @@ enum {
     BREAK_EVEN_NS = 40000, /* twice what a region costs whose workers sleep */
     THIN = 4,              /* so few rows, or columns, are not worth packing the other matrix */
     DIRECT_MOST = 32 * 32 * 32,
+    DIRECT_FEW = 4 * 4 * 4, /* where `direct` goes one by one */
     COPIED_BYTES = 8192,
 };
 
@@ -150,12 +151,15 @@ static void run_one(const struct matmul_kernel *kernel, const struct matrices *m
         transpose(&x);
     }
     const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
-    const bool small = macs_of(&x) <= (kernel->kind == 'e' ? 64 : DIRECT_MOST);
-    if (kernel->rows == 0 || (small && kernel->item_size <= 8)) {
+    const bool packing_pays_early = kernel->kind == 'e' || kernel->item_size == 16;
+    const bool small = macs_of(&x) <= (packing_pays_early ? DIRECT_FEW : DIRECT_MOST);
+    if (kernel->rows == 0 || small) {
         run_direct(kernel, x);
         return;
     }
-    const bool thin = (x.m <= THIN || x.n <= THIN) && kernel->kind == 'i' && has_vectors(&x, size);
+    const bool is_vector = x.m == 1 || x.n == 1;
+    const bool thin = kernel->kind == 'i' ? (x.m <= THIN || x.n <= THIN) && has_vectors(&x, size)
+                                          : kernel->item_size == 16 && is_vector;
     const int threads = may_split ? matmul_threads(ns_of(kernel, &x)) : 1;
     if (!thin && matmul_packed(kernel, &x, threads)) {
         return;

@@ -10,7 +10,10 @@ enum {
     /* Up to here OpenBLAS stays on the calling thread: threads of ours and of its would multiply. */
     SERIAL_BLAS = 64 * 64 * 64,
     SERIAL_BLAS_VECTOR = 9000,
+    WHOLE_BYTES = 32, /* what is left of a row is computed one by one */
     SHORT_DOT = 32,
+    TINY = 4 * 4 * 3,          /* NumPy's loop is done before ours has looked at the shape */
+    SMALL_BOOL = 24 * 24 * 24, /* NumPy breaks off at the first true product */
     MOST_ROWS = 64,
 };
 
@@ -108,6 +111,11 @@ static void run_numpy(void *context, ptrdiff_t first, ptrdiff_t count)
     call->loop->numpy_function(args, dimensions, call->steps, call->loop->numpy_data);
 }
 
+static double multiplications(const struct matrices *x)
+{
+    return (double)x->m * (double)x->k * (double)x->n;
+}
+
 /* Whether our kernel is the better choice. It depends on the shape of one product alone, so that
  * products in a stack are the same as single ones. */
 static bool suits_kernel(const struct gufunc_loop *loop, const struct matrices *x)
@@ -115,16 +123,24 @@ static bool suits_kernel(const struct gufunc_loop *loop, const struct matrices *
     if (loop->gufunc == VECDOT && x->k < SHORT_DOT && loop->kernel->kind != 'e') {
         return false;
     }
+    const double work = multiplications(x);
     if (!loop->has_blas) {
-        return true;
+        return work > TINY || x->k == 0;
     }
-    return loop->gufunc == MATMUL && (double)x->m * (double)x->k * (double)x->n <= SMALL_FLOAT &&
-           x->m <= SMALL_FLOAT_SIDE && x->k <= SMALL_FLOAT_SIDE && x->n <= SMALL_FLOAT_SIDE;
+    const bool is_small = work <= SMALL_FLOAT && x->m <= SMALL_FLOAT_SIDE &&
+                          x->k <= SMALL_FLOAT_SIDE && x->n <= SMALL_FLOAT_SIDE;
+    const bool is_whole_vectors = x->n * (ptrdiff_t)loop->kernel->item_size % WHOLE_BYTES == 0;
+    return loop->gufunc == MATMUL && is_small && is_whole_vectors;
+}
+
+static bool suits_bits(const struct gufunc_loop *loop, const struct matrices *x)
+{
+    return loop->gufunc == VECDOT ? x->k >= SHORT_DOT : multiplications(x) > SMALL_BOOL;
 }
 
 static bool may_split_numpy(const struct gufunc_loop *loop, const struct matrices *x)
 {
-    const double work = (double)x->m * (double)x->k * (double)x->n;
+    const double work = multiplications(x);
     return !loop->has_blas || work <= (x->m == 1 || x->n == 1 ? SERIAL_BLAS_VECTOR : SERIAL_BLAS);
 }
 
@@ -134,7 +150,7 @@ void gufunc_run(char **args, const npy_intp *dimensions, const npy_intp *steps, 
     const struct gufunc_loop *loop = data;
     const struct matrices x = matrices_of(loop->gufunc, args, dimensions, steps);
     const struct stack stack = {dimensions[0], steps[0], steps[1], steps[2]};
-    const bool by_bits = loop->bits != NULL && (loop->gufunc != VECDOT || x.k >= SHORT_DOT);
+    const bool by_bits = loop->bits != NULL && suits_bits(loop, &x);
     const bool by_kernel = loop->kernel != NULL && suits_kernel(loop, &x);
     _Atomic unsigned long long *counter =
         by_bits || by_kernel ? &gufunc_counts.ours : &gufunc_counts.numpys;
@@ -145,7 +161,7 @@ void gufunc_run(char **args, const npy_intp *dimensions, const npy_intp *steps, 
         matmul_run(loop->kernel, &x, &stack);
     } else if (may_split_numpy(loop, &x)) {
         struct numpy_call call = {loop, args, dimensions, steps, dimension_counts[loop->gufunc]};
-        const double work = (double)x.m * (double)x.k * (double)x.n;
+        const double work = multiplications(&x);
         matmul_split(stack.count, 10 + work * (loop->has_blas ? 0.05 : 0.5), run_numpy, &call);
     } else {
         loop->numpy_function(args, dimensions, steps, loop->numpy_data);
