@@ -1,6 +1,6 @@
 """Matrix products, NumPy beside ours: integers, bool, half and long double, stacks, thin shapes.
 
-    python benchmarks/matmul.py table          # the cases that decide, per instruction set and threads
+    python benchmarks/matmul.py table        # what decides, per instruction set, threads
     python benchmarks/matmul.py sweep thin small --dtypes int32,float16 --threads 2
 
 NumPy is left out of a cell where one product would take it longer than --limit seconds, as its

@@ -48,6 +48,7 @@ INLINE void halves_to_floats(const uint16_t *from, float *to)
     }
 #else
     typedef int32_t four __attribute__((vector_size(16)));
+    typedef uint32_t four_unsigned __attribute__((vector_size(16)));
     typedef float four_floats __attribute__((vector_size(16)));
     for (int i = 0; i < HALF_BLOCK; i += 4) {
         const four half = {from[i], from[i + 1], from[i + 2], from[i + 3]};
@@ -56,7 +57,8 @@ INLINE void halves_to_floats(const uint16_t *from, float *to)
         const four special = (magnitude >= 0x7c00) & (112 << 23);
         const four normal = (magnitude << 13) + (112 << 23) + special;
         const four is_tiny = magnitude < 0x400;
-        const four bits = (is_tiny & tiny) | (~is_tiny & normal) | (half & 0x8000) << 16;
+        const four bits =
+            (is_tiny & tiny) | (~is_tiny & normal) | (four)((four_unsigned)(half & 0x8000) << 16);
         memcpy(to + i, &bits, sizeof bits);
     }
 #endif

@@ -6,7 +6,7 @@
 #include "vector.h"
 
 #ifdef HALF_ONLY
-static const struct matmul_kernel *const rows[] = {NULL};
+static const struct matmul_kernel *const all_rows[] = {NULL};
 #define BITS NULL
 #else
 #include "half_convert.h"
@@ -223,7 +223,7 @@ static const struct matmul_kernel matmul_float64 = {
 #include "matmul_long_double.h"
 #endif
 
-static const struct matmul_kernel *const rows[] = {
+static const struct matmul_kernel *const all_rows[] = {
     &matmul_uint8,
     &matmul_uint16,
     &matmul_uint32,
@@ -237,8 +237,8 @@ static const struct matmul_kernel *const rows[] = {
     NULL,
 };
 
-static const struct matmul_bits bits = {pack_bits, multiply_bits, direct_bool};
-#define BITS &bits
+static const struct matmul_bits truth_values = {pack_bits, multiply_bits, direct_bool};
+#define BITS &truth_values
 #endif
 
-const struct matmul_kernels JOIN(matmul, ISA) = {rows, BITS};
+const struct matmul_kernels JOIN(matmul, ISA) = {all_rows, BITS};

@@ -150,6 +150,7 @@ static void multiply_bits(const uint64_t *a, ptrdiff_t a_words, const uint64_t *
             const ptrdiff_t last = x->n - 64 * (word + width - 1);
             sum[width - 1] = last < 64 ? ~(uint64_t)0 << last : 0;
             const uint64_t *bits = a + row * a_words;
+            // cppcheck-suppress knownConditionTrueFalse
             if (width == WIDTH) {
                 or_rows(sum, bits, a_words, b + word, b_words, WIDTH);
             } else {
