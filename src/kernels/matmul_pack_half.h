@@ -32,7 +32,6 @@ INLINE void along_k(float *to, const char *from, ptrdiff_t unit_step, ptrdiff_t 
                 halves[i] = *(const uint16_t *)(line + i * k_step);
             }
             const bool lies_so = k_step == sizeof *halves && end == HALF_BLOCK;
-            // cppcheck-suppress knownConditionTrueFalse
             halves_to_floats(lies_so ? (const uint16_t *)line : halves, floats[unit]);
         }
         transpose((const char *)floats, sizeof floats[0], UNIT, UNIT, end, (char *)(to + at * UNIT),

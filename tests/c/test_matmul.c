@@ -120,7 +120,7 @@ static void reference_element(const struct matmul_kernel *kernel, const char *a,
     } else if (kernel->item_size == sizeof real) {
         memcpy(c, &real, sizeof real);
     } else {
-        memcpy(c, &extended, 10); /* what follows is padding */
+        memcpy(c, &extended, LDBL_MANT_DIG == 64 ? 10 : sizeof extended); /* x87: then padding */
     }
 }
 
