@@ -28,6 +28,8 @@ OURS = "?" + INTEGERS + "eg"  # products of every size are ours
 ALL = OURS + "fdFDG"
 UFUNCS = ("matmul", "vecdot", "matvec", "vecmat")
 
+pytestmark = pytest.mark.usefixtures("cpu")
+
 
 # ---- references ----
 
