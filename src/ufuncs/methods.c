@@ -19,14 +19,17 @@ PyObject *methods_numpy_reduce(PyObject *self, PyObject *const *args, Py_ssize_t
     return numpy_reduce(self, args, count, keywords);
 }
 
-/* Whether an argument cannot have an __array_ufunc__ of its own, which is to see our ufunc. */
+/* Whether an argument cannot have an __array_ufunc__ of its own, which is to see our ufunc, nor a
+ * dtype whose loops may have been registered with ours alone. */
 static bool is_plain(PyObject *argument)
 {
-    return PyArray_CheckExact(argument) || PyArray_CheckAnyScalarExact(argument) ||
-           PyFloat_CheckExact(argument) || PyLong_CheckExact(argument) ||
-           PyComplex_CheckExact(argument) || PyBool_Check(argument) ||
-           PyList_CheckExact(argument) || PyTuple_CheckExact(argument) || PySlice_Check(argument) ||
-           argument == Py_Ellipsis || argument == Py_None;
+    if (PyArray_CheckExact(argument)) {
+        return PyArray_TYPE((PyArrayObject *)argument) <= NPY_HALF;
+    }
+    return PyArray_CheckAnyScalarExact(argument) || PyFloat_CheckExact(argument) ||
+           PyLong_CheckExact(argument) || PyComplex_CheckExact(argument) ||
+           PyBool_Check(argument) || PyList_CheckExact(argument) || PyTuple_CheckExact(argument) ||
+           PySlice_Check(argument) || argument == Py_Ellipsis || argument == Py_None;
 }
 
 /* NumPy's indexed loops belong to its own ufuncs: they are several times as fast as calls of a loop
