@@ -193,6 +193,7 @@ static void direct_half(const struct matrices *x)
 #define IN_ORDER 1
 #define KIND 'e'
 #define FINISH finish_half
+#define STACK NULL
 #include "matmul_dtype.h"
 
 /* ---- float and double: only what is too small for BLAS ---- */
@@ -213,9 +214,9 @@ static void direct_half(const struct matrices *x)
 
 /* They have no tiles. */
 static const struct matmul_kernel matmul_float32 = {
-    .kind = 'f', .item_size = sizeof(float), .direct = direct_float32};
+    .kind = 'f', .item_size = sizeof(float), .direct = direct_float32, .stack = stack_float32};
 static const struct matmul_kernel matmul_float64 = {
-    .kind = 'f', .item_size = sizeof(double), .direct = direct_float64};
+    .kind = 'f', .item_size = sizeof(double), .direct = direct_float64, .stack = stack_float64};
 
 /* ---- long double: no instruction set adds anything to the baseline ---- */
 

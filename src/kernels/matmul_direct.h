@@ -8,6 +8,7 @@
 #define row_group JOIN(row_group, DTYPE)
 #define by_columns JOIN(by_columns, DTYPE)
 #define by_dots JOIN(by_dots, DTYPE)
+#define narrow JOIN(narrow, DTYPE)
 
 typedef ELEMENT few __attribute__((vector_size(VECTOR_BYTES)));
 
@@ -104,12 +105,49 @@ static void JOIN(direct, DTYPE)(const struct matrices *x)
     }
 }
 
+/* Rows of c are `vectors` vectors, at most a cache line, and there are whole groups of four of them.
+ * While one product is computed, the next one is on its way; smaller ones need no help. */
+INLINE void narrow(const struct matrices *first, const struct stack *stack, int vectors)
+{
+    struct matrices x = *first;
+    for (ptrdiff_t i = 0; i < stack->count; i++) {
+        for (ptrdiff_t row = 0; row < x.m; row += 4) {
+            for (ptrdiff_t r = row; r < row + 4 && vectors > 1; r++) {
+                __builtin_prefetch(x.a + stack->a + r * x.a_row);
+                __builtin_prefetch(x.b + stack->b + r * x.b_k);
+                __builtin_prefetch(x.c + stack->c + r * x.c_row, 1);
+            }
+            block(&x, row, 0, 4, vectors);
+        }
+        x.a += stack->a;
+        x.b += stack->b;
+        x.c += stack->c;
+    }
+}
+
+static bool JOIN(stack, DTYPE)(const struct matrices *x, const struct stack *stack)
+{
+    const ptrdiff_t size = sizeof(ELEMENT);
+    if (x->b_column != size || x->c_column != size || x->m % 4 != 0) {
+        return false;
+    }
+    if (x->n * size == VECTOR_BYTES) {
+        narrow(x, stack, 1);
+    } else if (x->n * size == 2 * VECTOR_BYTES) {
+        narrow(x, stack, 2);
+    } else {
+        return false;
+    }
+    return true;
+}
+
 #undef few
 #undef block
 #undef element_sum
 #undef row_group
 #undef by_columns
 #undef by_dots
+#undef narrow
 #undef DTYPE
 #undef ELEMENT
 #undef WIDE

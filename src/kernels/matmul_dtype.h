@@ -10,9 +10,12 @@
  *   A_AS_WORDS, B_...     1: a group is packed as the one word that its bytes are
  *   IN_PAIRS              1: by Winograd's inner product, see matmul_pack.h
  *   IN_ORDER              1: a tile goes on from the sums before, 0: it is added to them
- *   KIND, FINISH          as in struct matmul_kernel; matmul_direct.h came before */
+ *   KIND, FINISH, STACK   as in struct matmul_kernel; matmul_direct.h came before */
 enum { JOIN(COLUMNS, DTYPE) = VECTORS * (TILE_BYTES / sizeof(LANE)) };
 
+#ifndef STACK
+#define STACK JOIN(stack, DTYPE)
+#endif
 #ifndef PACKING
 #define PACKING "matmul_pack.h"
 #endif
@@ -114,6 +117,7 @@ static const struct matmul_kernel JOIN(matmul, DTYPE) = {
     .tile = JOIN(tile, DTYPE),
     .finish = FINISH,
     .direct = JOIN(direct, DTYPE),
+    .stack = STACK,
 };
 
 #undef lanes
@@ -139,3 +143,4 @@ static const struct matmul_kernel JOIN(matmul, DTYPE) = {
 #undef IN_ORDER
 #undef KIND
 #undef FINISH
+#undef STACK

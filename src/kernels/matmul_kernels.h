@@ -15,6 +15,12 @@ struct matrices {
     ptrdiff_t m, k, n;
 };
 
+/* Matrix i of a stack begins i * step after the first one. */
+struct stack {
+    ptrdiff_t count;
+    ptrdiff_t a, b, c;
+};
+
 /* How one dtype is multiplied on one instruction set. A panel holds `rows` rows of a, or `columns`
  * columns of b, in a form of the kernel's own, the elements of one group of k next to each other.
  * Sums of floats run over k in ascending order, in tiles as in `direct`: the result depends neither
@@ -45,6 +51,8 @@ struct matmul_kernel {
     /* The whole product, unpacked; fast where the columns of b and of c, or k in a and in b, are next
      * to each other. */
     void (*direct)(const struct matrices *x);
+    /* The same for a stack, without a call for each; false: not for this shape. May be NULL. */
+    bool (*stack)(const struct matrices *x, const struct stack *stack);
 };
 
 /* Truth values, 64 to a word; sums are ORs. A row of `words` words belongs to a row of a, its bits to

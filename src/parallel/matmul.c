@@ -215,6 +215,11 @@ static void run_stack(void *context, ptrdiff_t first, ptrdiff_t count)
     x.a += first * run->stack->a;
     x.b += first * run->stack->b;
     x.c += first * run->stack->c;
+    const struct stack part = {count, run->stack->a, run->stack->b, run->stack->c};
+    const bool small = x.k > 0 && macs_of(&x) <= DIRECT_MOST;
+    if (small && run->kernel->stack != NULL && run->kernel->stack(&x, &part)) {
+        return;
+    }
     for (ptrdiff_t i = 0; i < count; i++) {
         if (x.k == 0) {
             zero(&x, run->kernel->item_size);

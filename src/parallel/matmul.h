@@ -4,12 +4,6 @@
 
 #include "matmul_kernels.h"
 
-/* Matrix i of a stack begins i * step after the first one. */
-struct stack {
-    ptrdiff_t count;
-    ptrdiff_t a, b, c;
-};
-
 /* Computes `count` products that begin with `x`. The result of integers, halves and truth values
  * does not depend on the number of threads; no operand of c may overlap a or b. */
 void matmul_run(const struct matmul_kernel *kernel, const struct matrices *x,

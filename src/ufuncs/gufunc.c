@@ -113,6 +113,18 @@ static void run_numpy(void *context, ptrdiff_t first, ptrdiff_t count)
     call->loop->numpy_function(args, dimensions, call->steps, call->loop->numpy_data);
 }
 
+static void count_call(_Atomic unsigned long long *counter)
+{
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+/* One matrix product so small that looking at its shape would show in its time. */
+static bool is_tiny(const npy_intp *dimensions)
+{
+    const npy_intp m = dimensions[1], k = dimensions[2], n = dimensions[3];
+    return dimensions[0] == 1 && (m | k | n) < 2 * TINY && m * k * n <= TINY;
+}
+
 static double multiplications(const struct matrices *x)
 {
     return (double)x->m * (double)x->k * (double)x->n;
@@ -132,7 +144,7 @@ static bool suits_kernel(const struct gufunc_loop *loop, const struct matrices *
     const bool is_small = work <= SMALL_FLOAT && x->m <= SMALL_FLOAT_SIDE &&
                           x->k <= SMALL_FLOAT_SIDE && x->n <= SMALL_FLOAT_SIDE;
     const bool is_whole_vectors = x->n * (ptrdiff_t)loop->kernel->item_size % WHOLE_BYTES == 0;
-    return loop->gufunc == MATMUL && is_small && is_whole_vectors;
+    return loop->gufunc == MATMUL && work > TINY && is_small && is_whole_vectors;
 }
 
 static bool suits_bits(const struct gufunc_loop *loop, const struct matrices *x)
@@ -167,20 +179,23 @@ void gufunc_run(char **args, const npy_intp *dimensions, const npy_intp *steps, 
 {
     static const int dimension_counts[] = {[MATMUL] = 4, [VECDOT] = 2, [MATVEC] = 3, [VECMAT] = 3};
     const struct gufunc_loop *loop = data;
+    if (loop->gufunc == MATMUL && is_tiny(dimensions)) {
+        count_call(&gufunc_counts.numpys);
+        loop->numpy_function(args, dimensions, steps, loop->numpy_data);
+        return;
+    }
     const struct matrices x = matrices_of(loop->gufunc, args, dimensions, steps);
     const struct stack stack = {dimensions[0], steps[0], steps[1], steps[2]};
     const bool by_bits = loop->bits != NULL && suits_bits(loop, &x);
     const bool by_kernel = loop->kernel != NULL && suits_kernel(loop, &x);
-    _Atomic unsigned long long *counter =
-        by_bits || by_kernel ? &gufunc_counts.ours : &gufunc_counts.numpys;
-    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+    count_call(by_bits || by_kernel ? &gufunc_counts.ours : &gufunc_counts.numpys);
     if (by_bits) {
         matmul_bits_run(loop->bits, &x, &stack);
     } else if (by_kernel) {
         matmul_run(loop->kernel, &x, &stack);
     } else if (numpy_ignores_out_step(loop, &x)) {
         run_vecmat_by_columns(loop, args, dimensions, steps);
-    } else if (may_split_numpy(loop, &x)) {
+    } else if (stack.count > 1 && may_split_numpy(loop, &x)) {
         struct numpy_call call = {loop, args, dimensions, steps, dimension_counts[loop->gufunc]};
         const double work = multiplications(&x);
         matmul_split(stack.count, 10 + work * (loop->has_blas ? 0.05 : 0.5), run_numpy, &call);

@@ -236,6 +236,32 @@ static void compare(const struct matmul_kernel *kernel, const char *isa, bool pa
            kernel->kind, kernel->item_size);
 }
 
+/* A stack is what its products are one by one. */
+static void compare_stack(const struct matmul_kernel *kernel, const char *isa)
+{
+    const ptrdiff_t size = (ptrdiff_t)kernel->item_size, count = 1 + (ptrdiff_t)random_below(5);
+    const ptrdiff_t m = 4 * (1 + (ptrdiff_t)random_below(5)), k = 1 + (ptrdiff_t)random_below(20);
+    const ptrdiff_t n = ((ptrdiff_t)8 << random_below(4)) / size;
+    const ptrdiff_t row = n * size + (ptrdiff_t)random_below(3) * size;
+    struct matrices x = {room_a, room_b, room_c, k * size, size, row, size, row, size, m, k, n};
+    const struct stack stack = {count, m * k * size, random_below(2) * k * row, m * row};
+    memset(room_c, 0x5a, sizeof room_c / 8);
+    memcpy(expected, room_c, sizeof room_c / 8);
+    if (n == 0 || !kernel->stack(&x, &stack)) {
+        return;
+    }
+    struct matrices single = x;
+    for (ptrdiff_t i = 0; i < count; i++) {
+        single.a = x.a + i * stack.a;
+        single.b = x.b + i * stack.b;
+        single.c = expected + i * stack.c;
+        kernel->direct(&single);
+    }
+    expect(same_elements(kernel, room_c, expected, sizeof room_c / 8),
+           "%s %c%zu stack of %td: %td x %td x %td, row of %td", isa, kernel->kind,
+           kernel->item_size, count, m, k, n, row);
+}
+
 /* An infinity in one matrix must not meet the padding of the other. */
 static void check_padding(const struct matmul_kernel *kernel, const char *isa)
 {
@@ -333,6 +359,9 @@ static void compare_isa(const struct matmul_kernels *kernels, const char *isa, b
         fill(room_b, sizeof room_b / 4, kernel);
         for (int i = 0; i < cases; i++) {
             compare(kernel, isa, false);
+            if (kernel->stack != NULL) {
+                compare_stack(kernel, isa);
+            }
             if (kernel->rows > 0) {
                 compare(kernel, isa, true);
             }
