@@ -3,6 +3,7 @@
 #ifndef NUMC_KERNELS_H
 #define NUMC_KERNELS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Operand i of element k lies at data[i] + k * step[i], steps in bytes; outputs follow the inputs.
@@ -39,6 +40,12 @@ struct tile {
 
 /* Copies them to `to`, row by row, without gaps. */
 void tile_pack(size_t item_size, const struct tile *tile, char *to);
+
+/* The other way round: tile->data is without gaps, the steps are those of `to`. */
+void tile_unpack(size_t item_size, const struct tile *tile, char *to);
+
+/* Whether none of n floats of 2, 4 or 8 bytes, next to each other, is infinite or not a number. */
+bool floats_are_finite(size_t size, const char *data, ptrdiff_t n);
 
 /* The instruction sets of this build in ascending order, the baseline first; NULL past the last. */
 const char *kernels_isa(int index);
