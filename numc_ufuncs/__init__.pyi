@@ -3,7 +3,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-_Device: TypeAlias = Literal["auto", "cpu"]
+_Device: TypeAlias = str
+_Precision: TypeAlias = Literal["ieee", "tf32", "bf16"]
+_Gemm: TypeAlias = Literal["auto", "cublas", "tiled"]
 
 __version__: str
 __all__: list[str]
@@ -17,7 +19,14 @@ matmul: np.ufunc
 def parallel(ufunc: np.ufunc) -> np.ufunc: ...
 
 class config:
-    def __init__(self, *, threads: int | None = ..., device: _Device | None = ...) -> None: ...
+    def __init__(
+        self,
+        *,
+        threads: int | None = ...,
+        device: _Device | None = ...,
+        precision: _Precision | None = ...,
+        gemm: _Gemm | None = ...,
+    ) -> None: ...
     def __enter__(self) -> config: ...
     def __exit__(
         self,
@@ -26,9 +35,16 @@ class config:
         traceback: TracebackType | None,
     ) -> Literal[False]: ...
 
-def set_config(*, threads: int | None = ..., device: _Device | None = ...) -> None: ...
+def set_config(
+    *,
+    threads: int | None = ...,
+    device: _Device | None = ...,
+    precision: _Precision | None = ...,
+    gemm: _Gemm | None = ...,
+) -> None: ...
 def get_config() -> dict[str, Any]: ...
 def info() -> dict[str, Any]: ...
+def last_call() -> dict[str, Any] | None: ...
 def show_config() -> None: ...
 
 # Every ufunc of NumPy, in its parallel form: numc_ufuncs.exp is parallel(numpy.exp).

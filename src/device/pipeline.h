@@ -26,4 +26,8 @@ enum status pipeline_matmul(struct pipeline *pipeline, const struct matmul_task 
  * tell of: those that the operands do not explain. */
 int nonfinite_exceptions(const struct matmul_task *task);
 
+/* Whether a product is that of matrices and their own transposes; and makes it symmetric. */
+bool matmul_is_symmetric(const struct matmul_task *task);
+void matmul_mirror(const struct matmul_task *task);
+
 #endif

@@ -3,6 +3,7 @@
 
 #include "call.h"
 #include "loop.h"
+#include "offload.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -15,6 +16,7 @@ struct clone {
     PyUFuncGenericFunction *functions;
     void **data; /* one for each row, and the clone itself in front: see clone_of() */
     struct loop *loops;
+    struct offload *offloads;
     PyObject *original_loops; /* its `_loops` */
     const Py_ssize_t *loops_count;
     Py_ssize_t loops_seen; /* loops_count at the last look */
@@ -41,6 +43,7 @@ static void release(struct clone *clone)
             PyMem_Free(clone->data - 1);
         }
         PyMem_Free(clone->loops);
+        PyMem_Free(clone->offloads);
         call_table_release(&clone->calls);
         Py_XDECREF((PyObject *)clone->original);
         Py_XDECREF(clone->serial_if);
@@ -109,8 +112,10 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
         clone->data = data + 1;
     }
     clone->loops = PyMem_Calloc(rows, sizeof *clone->loops);
+    clone->offloads = PyMem_Calloc(rows, sizeof *clone->offloads);
     if (clone->name == NULL || clone->doc == NULL || clone->types == NULL ||
-        clone->functions == NULL || clone->data == NULL || clone->loops == NULL) {
+        clone->functions == NULL || clone->data == NULL || clone->loops == NULL ||
+        clone->offloads == NULL) {
         goto no_memory;
     }
     if (original->data != NULL) {
@@ -130,6 +135,13 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
         }
         clone->functions[row] = loop_run;
         clone->data[row] = &clone->loops[row];
+    }
+    for (size_t row = 0; row < rows && op != NULL && strcmp(op, "matmul") == 0; row++) {
+        if (offload_initialize(&clone->offloads[row], original->types + row * (size_t)operands,
+                               original->functions[row], clone->data[row])) {
+            clone->functions[row] = offload_run;
+            clone->data[row] = &clone->offloads[row];
+        }
     }
     return clone;
 

@@ -7,6 +7,7 @@
 #include "environment.h"
 #include "failure.h"
 #include "kernels.h"
+#include "offload.h"
 #include "parallel.h"
 
 static PyObject *parallel_clone(PyObject *module, PyObject *args)
@@ -166,9 +167,8 @@ static PyMethodDef methods[] = {
 
 static int execute(PyObject *module)
 {
-    (void)module;
     if (PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 || environment_apply() < 0 ||
-        failure_initialize() < 0 || call_initialize() < 0) {
+        failure_initialize() < 0 || call_initialize() < 0 || offload_add_functions(module) < 0) {
         return -1;
     }
     return 0;
