@@ -65,7 +65,8 @@ int environment_apply(void)
 {
     int most_threads, threshold;
     size_t device_memory;
-    if (apply_isa() < 0 || read_bytes("NUMC_GPU_MEMORY_LIMIT", &device_memory) < 0 || read_positive("NUMC_NUM_THREADS", &most_threads) < 0 ||
+    if (apply_isa() < 0 || read_bytes("NUMC_GPU_MEMORY_LIMIT", &device_memory) < 0 ||
+        read_positive("NUMC_NUM_THREADS", &most_threads) < 0 ||
         read_positive("NUMC_PARALLEL_THRESHOLD", &threshold) < 0) {
         return -1;
     }

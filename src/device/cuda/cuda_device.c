@@ -400,8 +400,13 @@ static enum status open_device(int ordinal, const char *const cublas[], struct d
 
 static int count_devices(char *why, size_t size)
 {
-    int count = 0;
+    int count = 0, driver = 0;
     const cudaError_t error = cudaGetDeviceCount(&count);
+    if (error == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess &&
+        driver == 0) {
+        snprintf(why, size, "there is no CUDA driver");
+        return 0;
+    }
     if (error != cudaSuccess) {
         snprintf(why, size, "%s", cudaGetErrorString(error));
         cudaGetLastError();
