@@ -8,16 +8,15 @@ differs from itself, in each of several runs, each in a process of its own.
 
 import argparse
 import json
-import statistics
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
+import measuring
 import numpy as np
+from measuring import Call
 
 import numc_ufuncs as nc
-from numc_ufuncs import _bench, _core, _machine
+from numc_ufuncs import _core, _machine
 
 SECONDS = 0.5  # per cell
 ADD_SIZES = [10**power for power in range(9)]
@@ -39,22 +38,20 @@ def cells():
 
 def measure(name, dtype, n, output):
     """Medians of both sides, and how far NumPy is from itself."""
-    theirs, ours = getattr(np, name), getattr(nc, name)
     rng = np.random.default_rng(0)
-    inputs = [1 + rng.random(n, dtype=dtype) for _ in range(theirs.nin)]
+    ufunc = getattr(np, name)
+    names = {f"x{i}": 1 + rng.random(n, dtype=dtype) for i in range(ufunc.nin)}
+    arguments = ", ".join(names)
     if output == "out=":
-        inputs.append(np.empty(n, dtype))
-    functions = (lambda: theirs(*inputs)), (lambda: ours(*inputs))
-    for function in functions:
-        function()
-    samples = _bench.alternate(functions, SECONDS)
-    numpy_seconds, our_seconds = map(statistics.median, samples)
+        names["out"] = np.empty(n, dtype)
+        arguments += ", out"
+    theirs, ours = (
+        Call(f"f({arguments})", {**names, "f": getattr(library, name)}) for library in (np, nc)
+    )
+    theirs(), ours()
     return {
         "cell": f"{name} {dtype} {n:.0e} {output}",
-        "numpy_seconds": numpy_seconds,
-        "our_seconds": our_seconds,
-        "ratio": numpy_seconds / our_seconds,
-        "spread": _bench.spread(samples[0]),
+        **measuring.against_numpy(theirs, ours, SECONDS),
     }
 
 
@@ -80,10 +77,6 @@ def run_once():
             measured.append(measure(name, dtype, n, output))
             print(line(measured[-1]), flush=True)
     return measured
-
-
-def is_slower(cell):
-    return cell["ratio"] < 1 - cell["spread"]
 
 
 def large_figures():
@@ -112,31 +105,6 @@ def print_large(figures):
     print(f"sin float64: {figures['sin_ratio']:.2f} times NumPy", flush=True)
 
 
-def run_in_subprocesses(runs, large):
-    """Run this file several times; what each run measured."""
-    results = []
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "run.json")
-        command = [sys.executable, __file__, "--json", str(path)] + ["--large"] * large
-        for run in range(1, runs + 1):
-            print(f"run {run} of {runs}", flush=True)
-            if subprocess.run(command).returncode not in (0, 1):  # 1: a cell was slower
-                sys.exit(2)
-            results.append(json.loads(path.read_text()))
-    return results
-
-
-def slower_in_all(results):
-    """The cells that were slower in every run, with the ratio of each run."""
-    by_cell = {}
-    for result in results:
-        for cell in result["cells"]:
-            by_cell.setdefault(cell["cell"], []).append(cell)
-    for name, runs in by_cell.items():
-        if len(runs) == len(results) and all(map(is_slower, runs)):
-            yield name, [round(cell["ratio"], 3) for cell in runs]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=1, help="fresh processes to combine")
@@ -145,7 +113,10 @@ def main():
     options = parser.parse_args()
     np.seterr(all="ignore")
     if options.runs > 1:
-        results = run_in_subprocesses(options.runs, options.large)
+        results = []
+        for run in range(1, options.runs + 1):
+            print(f"run {run} of {options.runs}", flush=True)
+            results.append(measuring.run_in_process(__file__, ["--large"] * options.large))
     else:
         info = nc.info()
         print(
@@ -158,7 +129,7 @@ def main():
             print_large(results[0]["large"])
     if options.json:
         options.json.write_text(json.dumps(results if options.runs > 1 else results[0], indent=2))
-    slower = list(slower_in_all(results))
+    slower = list(measuring.slower_in_all(results))
     print(f"\nslower than NumPy in {options.runs} of {options.runs} runs: {len(slower)} cells")
     for name, ratios in slower:
         print(f"  {name}: {ratios}")

@@ -68,15 +68,17 @@ def _time(function, calls):
     return (time.perf_counter() - start) / calls
 
 
-def alternate(functions, seconds):
+def alternate(functions, seconds, time_calls=_time):
     """Time functions in turn, so that whatever slows the machine meets all of them alike.
 
     Parameters
     ----------
-    functions : sequence of callable
-        Called without arguments; each was called before.
+    functions : sequence
+        What `time_calls` takes: callables without arguments, each called before.
     seconds : float
         Time to spend, but at least three repetitions.
+    time_calls : callable, optional
+        Given one of `functions` and a number of calls, returns seconds per call.
 
     Returns
     -------
@@ -84,13 +86,13 @@ def alternate(functions, seconds):
         For each function, seconds per call in each repetition.
     """
     calls = 1
-    while calls * min(_time(f, calls) for f in functions) < SAMPLE_SECONDS and seconds > 0:
+    while calls * min(time_calls(f, calls) for f in functions) < SAMPLE_SECONDS and seconds > 0:
         calls *= 4
     samples = [[] for _ in functions]
     end = time.perf_counter() + seconds
     while len(samples[0]) < MOST_REPETITIONS:
         for function, times in zip(functions, samples, strict=True):
-            times.append(_time(function, calls))
+            times.append(time_calls(function, calls))
         if len(samples[0]) >= LEAST_REPETITIONS and time.perf_counter() > end:
             break
     return samples

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-TESTS = ["test_parallel.py", "test_ufuncs.py", "test_threads.py", "test_fuzz.py"]
+TESTS = ["test_parallel.py", "test_ufuncs.py", "test_threads.py", "test_half.py", "test_fuzz.py"]
 
 # name: file, what it says, what it shall say
 MUTATIONS = {
@@ -20,6 +20,21 @@ MUTATIONS = {
         "src/parallel/overlap.c",
         "return out_step == other_step &&",
         "return true || out_step == other_step &&",
+    ),
+    "overlap in several dimensions": (
+        "src/ufuncs/iterated.c",
+        "&& !coincide(call->array[i], out)",
+        "&& false",
+    ),
+    "flags from before a call": (
+        "src/ufuncs/call.c",
+        "        feclearexcept(FE_DIVBYZERO | FE_OVERFLOW",
+        "        (void)(FE_DIVBYZERO | FE_OVERFLOW",
+    ),
+    "steps of NumPy's loops": (
+        "src/ufuncs/iterated.c",
+        "return call->row->loop->kernel != NULL ? run_nested(call, result) : run_ranged(call, result);",
+        "return run_nested(call, result);",
     ),
     "flag merge": ("src/parallel/region.c", "if (raised != 0) {", "if (raised == -1) {"),
     "flags of the caller in workers": (
@@ -32,6 +47,11 @@ MUTATIONS = {
         "for (; at < end; at += size) {\n        *(element",
         "for (; at + size < end; at += size) {\n        *(element",
     ),
+    "underflow of products of halves": (
+        "src/kernels/half.h",
+        '#define IS_PRODUCT(op) (strcmp(op, "multiply") == 0)',
+        "#define IS_PRODUCT(op) false",
+    ),
     "promotion": (
         "src/ufuncs/clone.c",
         "    ufunc->type_resolver = original->type_resolver;\n",
@@ -43,9 +63,9 @@ MUTATIONS = {
         "if (false && original->op_flags != NULL",
     ),
     "parts at multiples of 64": (
-        "src/parallel/elementwise.c",
-        "size = size / BLOCK * BLOCK + BLOCK;",
-        "size = size / BLOCK * BLOCK + BLOCK + 1;",
+        "src/parallel/shares.c",
+        "return (n + block - 1) / block * block;",
+        "return n + 1;",
     ),
     "exception of a worker": (
         "src/ufuncs/failure.c",

@@ -1,7 +1,26 @@
 /* Kernels of all binary ops for one dtype; included once per dtype. Parameters:
  *   DTYPE    suffix of the names, CLASS its class in binary_ops.def (INTEGER or FLOAT), KIND 'i' or 'f'
  *   ELEMENT  the C type, unsigned for integers: signed overflow is undefined in C, unsigned wraps
- *   WIDE     the type that computes one element: ELEMENT, or unsigned where C would promote to int */
+ *   WIDE     the type that computes one element: ELEMENT, or unsigned where C would promote to int
+ * and, only where elements are stored otherwise than computed:
+ *   BYTES, WIDE_VECTOR                 size of a vector as stored, and the type that computes it
+ *   WIDEN, NARROW and their _VECTOR    from stored to computed, and back
+ *   RAISE and RAISE_VECTOR             raise flags that neither arithmetic nor NARROW does */
+#ifndef BYTES
+#define BYTES VECTOR_BYTES
+#define WIDE_VECTOR vector
+#define WIDEN_VECTOR(x) (x)
+#define NARROW_VECTOR(x) (x)
+#endif
+#ifndef WIDEN
+#define WIDEN(x) (x)
+#define NARROW(x) (x)
+#endif
+#ifndef RAISE
+#define RAISE(op, a, b, value) (void)0
+#define RAISE_VECTOR(op, a, b, value) (void)0
+#endif
+
 #define element JOIN(element, DTYPE)
 #define vector JOIN(vector, DTYPE)
 #define element_at JOIN(element_at, DTYPE)
@@ -13,7 +32,7 @@
 #define run JOIN(run, DTYPE)
 
 typedef ELEMENT element;
-typedef ELEMENT vector __attribute__((vector_size(VECTOR_BYTES)));
+typedef ELEMENT vector __attribute__((vector_size(BYTES)));
 
 /* An operand that does not vary is `one`, a single element, for all. */
 INLINE element element_at(const char *operand, ptrdiff_t at, bool varies, element one)
@@ -33,7 +52,7 @@ INLINE vector vector_at(const char *operand, ptrdiff_t at, bool varies, vector a
 INLINE void store(char *to, vector v, bool stream)
 {
     if (stream) {
-        stream_vector(to, &v);
+        stream_vector(to, &v, BYTES);
     } else {
         memcpy(to, &v, sizeof v);
     }
@@ -52,34 +71,33 @@ INLINE void contiguous(const char *a, const char *b, char *out, ptrdiff_t n, boo
                        bool b_varies, bool stream, element (*value)(element, element),
                        vector (*vector_value)(vector, vector))
 {
-    const ptrdiff_t size = sizeof(element);
+    const ptrdiff_t size = sizeof(element), bytes = BYTES;
     const ptrdiff_t end = n * size;
     const element a_one = *(const element *)a, b_one = *(const element *)b;
     const vector a_all = splat(a_one), b_all = splat(b_one);
     ptrdiff_t at = 0;
     if (stream || end >= ALIGNED_FROM_BYTES) {
-        for (; at < end && (uintptr_t)(out + at) % VECTOR_BYTES != 0; at += size) {
+        for (; at < end && (uintptr_t)(out + at) % bytes != 0; at += size) {
             *(element *)(out + at) =
                 value(element_at(a, at, a_varies, a_one), element_at(b, at, b_varies, b_one));
         }
-        for (; at + VECTOR_BYTES <= end && (uintptr_t)(out + at) % LINE_BYTES != 0;
-             at += VECTOR_BYTES) {
+        for (; at + bytes <= end && (uintptr_t)(out + at) % LINE_BYTES != 0; at += bytes) {
             const vector v =
                 vector_value(vector_at(a, at, a_varies, a_all), vector_at(b, at, b_varies, b_all));
             store(out + at, v, stream);
         }
     }
     for (; at + LINE_BYTES <= end; at += LINE_BYTES) {
-        vector line[LINE_BYTES / VECTOR_BYTES];
-        for (int i = 0; i < LINE_BYTES / VECTOR_BYTES; i++) {
-            line[i] = vector_value(vector_at(a, at + i * VECTOR_BYTES, a_varies, a_all),
-                                   vector_at(b, at + i * VECTOR_BYTES, b_varies, b_all));
+        vector line[LINE_BYTES / BYTES];
+        for (int i = 0; i < LINE_BYTES / bytes; i++) {
+            line[i] = vector_value(vector_at(a, at + i * bytes, a_varies, a_all),
+                                   vector_at(b, at + i * bytes, b_varies, b_all));
         }
-        for (int i = 0; i < LINE_BYTES / VECTOR_BYTES; i++) {
-            store(out + at + i * VECTOR_BYTES, line[i], stream);
+        for (int i = 0; i < LINE_BYTES / bytes; i++) {
+            store(out + at + i * bytes, line[i], stream);
         }
     }
-    for (; at + VECTOR_BYTES <= end; at += VECTOR_BYTES) {
+    for (; at + bytes <= end; at += bytes) {
         const vector v =
             vector_value(vector_at(a, at, a_varies, a_all), vector_at(b, at, b_varies, b_all));
         store(out + at, v, stream);
@@ -128,12 +146,15 @@ INLINE void run(char *const data[], const ptrdiff_t step[], ptrdiff_t n, bool st
 #define KERNELS(op, expression)                                                                    \
     INLINE element JOIN(op##_value, DTYPE)(element a_, element b_)                                 \
     {                                                                                              \
-        const WIDE a = a_, b = b_;                                                                 \
-        return (element)(expression);                                                              \
+        const WIDE a = WIDEN(a_), b = WIDEN(b_), value = expression;                               \
+        RAISE(#op, a, b, value);                                                                   \
+        return (element)NARROW(value);                                                             \
     }                                                                                              \
-    INLINE vector JOIN(op##_vector, DTYPE)(vector a, vector b)                                     \
+    INLINE vector JOIN(op##_vector, DTYPE)(vector a_, vector b_)                                   \
     {                                                                                              \
-        return expression;                                                                         \
+        const WIDE_VECTOR a = WIDEN_VECTOR(a_), b = WIDEN_VECTOR(b_), value = expression;          \
+        RAISE_VECTOR(#op, a, b, value);                                                            \
+        return NARROW_VECTOR(value);                                                               \
     }                                                                                              \
     static void JOIN(op, DTYPE)(char *const data[], const ptrdiff_t step[], ptrdiff_t n)           \
     {                                                                                              \
@@ -192,3 +213,11 @@ static const struct kernel JOIN(rows, DTYPE)[] = {
 #undef KIND
 #undef ELEMENT
 #undef WIDE
+#undef BYTES
+#undef WIDE_VECTOR
+#undef WIDEN
+#undef WIDEN_VECTOR
+#undef NARROW
+#undef NARROW_VECTOR
+#undef RAISE
+#undef RAISE_VECTOR

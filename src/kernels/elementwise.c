@@ -1,9 +1,12 @@
-/* All element-wise kernels of one instruction set; compiled once per ISA with -DISA=<name>.
+/* All kernels of one instruction set; compiled once per ISA with -DISA=<name>, and with -DHALF_ONLY
+ * where the others would be no better than those of the ISA below.
  * Everything is static but the table: two copies of an inline function, compiled with different
  * flags, must never meet in the linker. */
 #include "kernels.h"
+#include "reduce.h"
 #include "vector.h"
 
+#ifndef HALF_ONLY
 #define DTYPE uint8
 #define CLASS INTEGER
 #define KIND 'i'
@@ -45,12 +48,18 @@
 #define ELEMENT double
 #define WIDE double
 #include "binary_template.h"
+#endif
 
-#define STRING_(text) #text
-#define STRING(text) STRING_(text)
+#include "half.h"
 
 static const struct kernel *const rows[] = {
-    rows_uint8, rows_uint16, rows_uint32, rows_uint64, rows_float32, rows_float64, NULL,
+#ifndef HALF_ONLY
+    rows_uint8, rows_uint16, rows_uint32, rows_uint64, rows_float32, rows_float64,
+#endif
+#if HAS_HALF
+    rows_half,
+#endif
+    NULL,
 };
 
-const struct kernels JOIN(kernels, ISA) = {STRING(ISA), rows};
+const struct kernels JOIN(kernels, ISA) = {STRING(ISA), rows, reductions};

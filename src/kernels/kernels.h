@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Operand i of element k lies at data[i] + k * step[i], steps in bytes; outputs follow the inputs.
  * The caller guarantees n > 0, element-aligned operands, and that every output coincides exactly
@@ -19,10 +20,46 @@ struct kernel {
     elementwise_kernel *streaming; /* bypasses the cache when storing; NULL where the ISA cannot */
 };
 
-/* The kernels that one instruction set contributes; ends with a NULL row. */
+/* A reduction takes three steps: elements become accumulators, accumulators are combined, and what is
+ * left is stored. Accumulators are as precise as NumPy's: float32 for float16, 64 bits for integers.
+ * Floats are added in pairs, along a tree that depends on nothing but the number of elements. Cut
+ * where `piece` divides the index by a power of two, and combined in pairs by index again, a
+ * reduction has the bits that it has in one go; integers may be cut anywhere. */
+enum {
+    LANES_BYTES = 64, /* the accumulators of one reduction before they are folded into one */
+    PIECE_ROWS = 16,  /* the piece of reduce_rows */
+    MOST_ROWS = 256   /* that one call of reduce_rows takes */
+};
+
+struct reduction {
+    const char *op;
+    char kind; /* 'i' and 'u': signed and unsigned integers; 'f': floats; 'c': complex */
+    size_t item_size;
+    size_t sum_size; /* of what one element becomes: two accumulators if complex */
+    ptrdiff_t piece;
+    /* Reduces n > 0 elements to LANES_BYTES of accumulators. */
+    void (*reduce)(const char *data, ptrdiff_t step, ptrdiff_t n, void *lanes);
+    /* Reduces n > 0 elements, `count` times, `next` bytes apart. */
+    void (*reduce_each)(const char *data, ptrdiff_t step, ptrdiff_t n, ptrdiff_t next,
+                        ptrdiff_t count, void *sums);
+    /* Reduces the columns, `next` bytes apart, of up to MOST_ROWS rows, `step` bytes apart. */
+    void (*reduce_rows)(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
+                        ptrdiff_t columns, void *sums);
+    void (*combine)(void *into, const void *later, size_t bytes);
+    void (*fold)(const void *lanes, void *sum);
+    /* Writes sums as items of `out_size` bytes, or, with `onto`, combines them with what is there. */
+    void (*store)(const void *sums, ptrdiff_t n, char *out, ptrdiff_t step, size_t out_size,
+                  bool onto);
+    /* out[k] = in[0] ... in[k], all combined with `carry`, for integers as wide as out; else NULL. */
+    void (*accumulate)(uint64_t carry, const char *in, ptrdiff_t in_step, char *out,
+                       ptrdiff_t out_step, ptrdiff_t n);
+};
+
+/* What one instruction set contributes; both lists end with a row of NULL. */
 struct kernels {
     const char *isa;
     const struct kernel *const *rows;
+    const struct reduction *const *reductions;
 };
 
 /* Restricts the choice to the instruction sets up to `isa`; NULL lifts the restriction.
@@ -46,6 +83,9 @@ void tile_unpack(size_t item_size, const struct tile *tile, char *to);
 
 /* Whether none of n floats of 2, 4 or 8 bytes, next to each other, is infinite or not a number. */
 bool floats_are_finite(size_t size, const char *data, ptrdiff_t n);
+
+/* Likewise for reductions. */
+const struct reduction *reduction_find(const char *op, char kind, size_t item_size);
 
 /* The instruction sets of this build in ascending order, the baseline first; NULL past the last. */
 const char *kernels_isa(int index);

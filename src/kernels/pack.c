@@ -79,8 +79,19 @@ INLINE void transpose_blocks(size_t size, int block,
     pack_elements(size, &rest, 0, to + rows * row_bytes);
 }
 
+static void pack_rows(size_t row_bytes, const struct tile *tile, char *to)
+{
+    for (ptrdiff_t r = 0; r < tile->rows; r++) {
+        memcpy(to + r * (ptrdiff_t)row_bytes, tile->data + r * tile->row_step, row_bytes);
+    }
+}
+
 void tile_pack(size_t item_size, const struct tile *tile, char *to)
 {
+    if (tile->column_step == (ptrdiff_t)item_size) {
+        pack_rows((size_t)tile->columns * item_size, tile, to);
+        return;
+    }
     const bool transposed = tile->row_step == (ptrdiff_t)item_size;
     switch (item_size) {
     case 1:

@@ -4,12 +4,25 @@
 #include <stdbool.h>
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 /* isas.h is written by Meson from its table of ISAs, the one place that lists them. */
 #define ISA(name, supported) extern const struct kernels kernels_##name;
 #include "isas.h"
 #undef ISA
 
 #define SUPPORTS(feature) __builtin_cpu_supports(feature)
+
+#if defined(__x86_64__)
+/* __builtin_cpu_supports does not know this one in clang 14. */
+static bool supports_f16c(void)
+{
+    unsigned eax, ebx, ecx = 0, edx;
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+#endif
 
 /* In ascending order; the first is the baseline, which every processor has. */
 static const struct kernels *const isas[] = {
@@ -70,6 +83,22 @@ const struct kernel *kernels_find(const char *op, char kind, size_t item_size)
                     strcmp(kernel->op, op) == 0) {
                     best = kernel;
                 }
+            }
+        }
+    }
+    return best;
+}
+
+const struct reduction *reduction_find(const char *op, char kind, size_t item_size)
+{
+    detect();
+    const struct reduction *best = NULL;
+    for (int i = 0; i < selected_count; i++) {
+        for (const struct reduction *const *row = isas[i]->reductions; supported[i] && *row != NULL;
+             row++) {
+            if ((*row)->kind == kind && (*row)->item_size == item_size &&
+                strcmp((*row)->op, op) == 0) {
+                best = *row;
             }
         }
     }

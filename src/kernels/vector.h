@@ -19,29 +19,39 @@ enum {
 };
 
 #define INLINE static inline __attribute__((always_inline))
+#define NOINLINE static __attribute__((noinline))
+#if defined(__clang__)
+#define SCALAR __attribute__((noinline))
+#else
+#define SCALAR __attribute__((noinline, optimize("no-tree-vectorize", "no-tree-slp-vectorize")))
+#endif
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b) JOIN_(a, b)
+#define STRING_(text) #text
+#define STRING(text) STRING_(text)
 
 /* 32 bytes for AVX-512 machines too: at 64, Cascade Lake lowers its clock, and NumPy's arrays, which
  * are aligned to 16, make every access cross a cache line. */
 #if defined(__AVX2__)
 #define VECTOR_BYTES 32
-INLINE void stream_vector(char *out, const void *vector)
-{
-    _mm256_stream_si256((void *)out, _mm256_loadu_si256(vector));
-}
-#elif defined(__x86_64__)
-#define VECTOR_BYTES 16
-INLINE void stream_vector(char *out, const void *vector)
-{
-    _mm_stream_si128((void *)out, _mm_loadu_si128(vector));
-}
 #else
 #define VECTOR_BYTES 16
 #endif
 
 #if defined(__x86_64__)
 #define CAN_STREAM 1
+/* Writes 16 or 32 bytes to where they are aligned. */
+INLINE void stream_vector(char *out, const void *vector, size_t bytes)
+{
+#if defined(__AVX2__)
+    if (bytes == 32) {
+        _mm256_stream_si256((void *)out, _mm256_loadu_si256(vector));
+        return;
+    }
+#endif
+    (void)bytes;
+    _mm_stream_si128((void *)out, _mm_loadu_si128(vector));
+}
 /* Streamed stores are weakly ordered: without the fence another thread could see them late. */
 INLINE void stream_fence(void)
 {
@@ -50,9 +60,9 @@ INLINE void stream_fence(void)
 #else
 /* C cannot ask for stnp, and aarch64 cores detect full-line writes by themselves. */
 #define CAN_STREAM 0
-INLINE void stream_vector(char *out, const void *vector)
+INLINE void stream_vector(char *out, const void *vector, size_t bytes)
 {
-    memcpy(out, vector, VECTOR_BYTES);
+    memcpy(out, vector, bytes);
 }
 INLINE void stream_fence(void)
 {

@@ -1,5 +1,6 @@
 /* One call of an inner loop: whether to use threads, in what order, and which part goes where. */
 #include "parallel.h"
+#include "shares.h"
 
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +20,8 @@ enum {
     /* A call is worth threads when it takes longer than this on one: a region costs 1 to 5 us
      * while the workers still spin and some tens of us once they sleep. */
     BREAK_EVEN_NS = 20000,
+    /* The part of that for which it pays to take a chunk. */
+    LEAST_CHUNK = 16,
 };
 
 _Atomic ptrdiff_t elementwise_forced_threshold; /* see parallel.h */
@@ -139,25 +142,13 @@ struct split {
     enum order order;
     char *const *data;
     const ptrdiff_t *step;
-    ptrdiff_t n;
     ptrdiff_t first, second; /* where the first two parts begin */
-    _Atomic ptrdiff_t next;  /* where the next part to be taken begins */
+    struct shares shares;    /* of what follows the first part */
 };
-
-/* The size of the part that begins at `first`. Parts shrink towards the end: a thread that the system
- * holds up, or whose elements are dearer, does not keep the others waiting. */
-static ptrdiff_t part_size(ptrdiff_t first, ptrdiff_t n, int threads)
-{
-    const ptrdiff_t left = n - first;
-    const ptrdiff_t least = n / ((ptrdiff_t)threads * BLOCK);
-    ptrdiff_t size = left / (2 * (ptrdiff_t)threads);
-    size = size > least ? size : least;
-    size = size / BLOCK * BLOCK + BLOCK;
-    return size < left ? size : left;
-}
 
 static void run_share(void *context, int index, int count)
 {
+    (void)count;
     struct split *split = context;
     /* The first part is the caller's: some of NumPy's loops clear the floating-point flags of their
      * thread, and with them those that NumPy's casts have raised before. */
@@ -165,13 +156,10 @@ static void run_share(void *context, int index, int count)
         run_part(split->loop, split->call, split->order, split->data, split->step, split->first,
                  split->second - split->first);
     }
-    ptrdiff_t first = atomic_load(&split->next);
-    while (first < split->n) {
-        const ptrdiff_t size = part_size(first, split->n, count);
-        if (atomic_compare_exchange_weak(&split->next, &first, first + size)) {
-            run_part(split->loop, split->call, split->order, split->data, split->step, first, size);
-            first = atomic_load(&split->next);
-        }
+    ptrdiff_t first, end;
+    while (shares_take(&split->shares, index, &first, &end)) {
+        run_part(split->loop, split->call, split->order, split->data, split->step, first,
+                 end - first);
     }
 }
 
@@ -226,8 +214,15 @@ void elementwise_run(struct elementwise *loop, void *call, char *const data[],
         run_part(loop, call, order, data, step, done, n - done);
         return;
     }
-    const ptrdiff_t second = done + part_size(done, n, threads);
-    struct split split = {loop, call, order, data, step, n, done, second, second};
+    struct split split;
+    split.loop = loop;
+    split.call = call;
+    split.order = order;
+    split.data = data;
+    split.step = step;
+    split.first = done;
+    split.second = done + BLOCK;
+    shares_initialize(&split.shares, split.second, n, BLOCK, serial_below / LEAST_CHUNK, threads);
     loop->before_threads(call);
     region_run(threads, run_share, &split);
     loop->after_threads(call);

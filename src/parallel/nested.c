@@ -3,11 +3,12 @@
  * element, or in rows of a few, are copied tile by tile first. */
 #include "kernels.h"
 #include "parallel.h"
+#include "shares.h"
 
 enum {
     MOST_INPUTS = NESTED_MOST_OPERANDS - 1,
     /* Rows shorter than this are joined, where the output allows it. */
-    SHORT_ROW_BYTES = 512,
+    SHORT_ROW_BYTES = 2048,
     /* Tiles to pack fit the first-level cache twice. */
     PACKED_BYTES = 16384,
     PACKED_SIDE = 64,
@@ -25,7 +26,7 @@ struct tiling {
     ptrdiff_t rows, columns; /* of a tile */
     ptrdiff_t row_tiles, column_tiles;
     ptrdiff_t tiles;
-    _Atomic ptrdiff_t next; /* the next tile to be taken */
+    struct shares shares;
 };
 
 /* What one thread holds. */
@@ -189,28 +190,32 @@ static void run_tile(const struct tiling *tiling, struct packed *packed, ptrdiff
     }
 }
 
-static void run_tiles(const struct tiling *tiling, ptrdiff_t first, ptrdiff_t count)
+static void nothing_packed(struct packed *packed)
+{
+    for (int in = 0; in < MOST_INPUTS; in++) {
+        packed->source[in] = NULL;
+    }
+}
+
+static void run_tiles(const struct tiling *tiling, ptrdiff_t first, ptrdiff_t end)
 {
     struct packed packed;
-    for (int in = 0; in < MOST_INPUTS; in++) {
-        packed.source[in] = NULL;
-    }
-    for (ptrdiff_t i = first; i < first + count; i++) {
+    nothing_packed(&packed);
+    for (ptrdiff_t i = first; i < end; i++) {
         run_tile(tiling, &packed, i);
     }
 }
 
 static void run_share(void *context, int index, int count)
 {
-    (void)index;
+    (void)count;
     struct tiling *tiling = context;
-    ptrdiff_t first = atomic_load(&tiling->next);
-    while (first < tiling->tiles) {
-        /* Fewer at a time towards the end: no thread is then much later than the others. */
-        const ptrdiff_t some = (tiling->tiles - first) / (4 * (ptrdiff_t)count) + 1;
-        if (atomic_compare_exchange_weak(&tiling->next, &first, first + some)) {
-            run_tiles(tiling, first, some);
-            first = atomic_load(&tiling->next);
+    struct packed packed;
+    nothing_packed(&packed);
+    ptrdiff_t first, end;
+    while (shares_take(&tiling->shares, index, &first, &end)) {
+        for (ptrdiff_t i = first; i < end; i++) {
+            run_tile(tiling, &packed, i);
         }
     }
 }
@@ -236,18 +241,19 @@ void nested_run(struct elementwise *loop, void *call, struct nested *nested, boo
     }
     const bool timed = elementwise_is_timed(loop);
     elementwise_count_call(loop);
+    ptrdiff_t done = 0;
     if (timed) {
         const int64_t start = clock_ns();
         run_tiles(&tiling, 0, 1);
         elementwise_learn(loop, tiling.rows * tiling.columns, clock_ns() - start);
-        tiling.next = 1;
+        done = 1;
     }
-    const ptrdiff_t left = tiling.tiles - tiling.next;
-    const int threads = left > 1 ? elementwise_threads(loop, elements) : 1;
+    const int threads = tiling.tiles - done > 1 ? elementwise_threads(loop, elements) : 1;
     if (threads == 1) {
-        run_tiles(&tiling, tiling.next, left);
+        run_tiles(&tiling, done, tiling.tiles);
         return;
     }
+    shares_initialize(&tiling.shares, done, tiling.tiles, 1, 1, threads);
     loop->before_threads(call);
     region_run(threads, run_share, &tiling);
     loop->after_threads(call);

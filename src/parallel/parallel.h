@@ -141,6 +141,38 @@ struct nested {
  * exactly with those of its inputs or shares no byte with any. */
 void nested_run(struct elementwise *loop, void *call, struct nested *nested, bool streaming);
 
+/* ---- reduce.c ---- */
+
+struct reduction;
+
+/* outer * inner results, each of groups * n elements. Steps are in bytes. */
+struct reduce {
+    const struct reduction *kernel;
+    const char *data;
+    char *out;
+    ptrdiff_t outer, inner, groups, n;
+    ptrdiff_t outer_step, inner_step, group_step, step;
+    ptrdiff_t out_outer_step, out_inner_step;
+    size_t out_size;
+    bool onto; /* results are combined with what is in `out` */
+};
+
+/* The bits of the results do not depend on the number of threads. Returns whether there was memory to
+ * do it; if not, nothing is written. */
+bool reduce_run(const struct reduce *reduce);
+
+/* ---- accumulate.c ---- */
+
+/* out[k] = before combined with in[0] ... in[k], for kernels that can; `in` and `out` coincide or share
+ * no byte. */
+struct accumulate {
+    const struct reduction *kernel;
+    const char *before, *in;
+    char *out;
+    ptrdiff_t in_step, out_step, n;
+};
+void accumulate_run(const struct accumulate *accumulate);
+
 /* ---- bandwidth.c ---- */
 
 /* Bytes per second, read and written, of arrays of `bytes` each: the best of several passes.

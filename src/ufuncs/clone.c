@@ -3,7 +3,9 @@
 
 #include "call.h"
 #include "loop.h"
+#include "methods.h"
 #include "offload.h"
+#include "reduce.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -75,9 +77,8 @@ static const struct kernel *kernel_of_row(const char *op, const char types[], in
         }
     }
     const int type = types[0];
-    const char kind = PyTypeNum_ISINTEGER(type)                 ? 'i'
-                      : type == NPY_FLOAT || type == NPY_DOUBLE ? 'f'
-                                                                : '\0';
+    const bool is_float = type == NPY_HALF || type == NPY_FLOAT || type == NPY_DOUBLE;
+    const char kind = PyTypeNum_ISINTEGER(type) ? 'i' : is_float ? 'f' : '\0';
     if (op == NULL || kind == '\0') {
         return NULL;
     }
@@ -89,6 +90,19 @@ static const struct kernel *kernel_of_row(const char *op, const char types[], in
     const struct kernel *kernel = kernels_find(op, kind, (size_t)PyDataType_ELSIZE(dtype));
     Py_DECREF(dtype);
     return kernel;
+}
+
+/* In front of whatever computes a product on the processor. */
+static void offer_devices(struct clone *clone, const char *op)
+{
+    const PyUFuncObject *original = clone->original;
+    for (int row = 0; row < original->ntypes && op != NULL && strcmp(op, "matmul") == 0; row++) {
+        if (offload_initialize(&clone->offloads[row], clone->types + row * original->nargs,
+                               clone->functions[row], clone->data[row])) {
+            clone->functions[row] = offload_run;
+            clone->data[row] = &clone->offloads[row];
+        }
+    }
 }
 
 static struct clone *clone_tables(PyUFuncObject *original, const char *op, const char *doc,
@@ -133,22 +147,22 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
             release(clone);
             return NULL;
         }
+        clone->loops[row].reduction = reduction_of_row(op, types, operands);
         clone->functions[row] = loop_run;
         clone->data[row] = &clone->loops[row];
     }
-    for (size_t row = 0; row < rows && op != NULL && strcmp(op, "matmul") == 0; row++) {
-        if (offload_initialize(&clone->offloads[row], original->types + row * (size_t)operands,
-                               original->functions[row], clone->data[row])) {
-            clone->functions[row] = offload_run;
-            clone->data[row] = &clone->offloads[row];
-        }
-    }
+    offer_devices(clone, op);
     return clone;
 
 no_memory:
     PyErr_NoMemory();
     release(clone);
     return NULL;
+}
+
+PyObject *clone_original(PyObject *clone)
+{
+    return (PyObject *)clone_of((PyUFuncObject *)clone)->original;
 }
 
 /* Loops outside the type table (strings) and promoters (comparisons with Python integers) are in
@@ -250,7 +264,8 @@ PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, 
                sizeof *ufunc->op_flags * (size_t)original->nargs);
     }
     if (adopt_loops(ufunc, original) < 0 ||
-        call_table_initialize(&clone->calls, ufunc, clone->loops) < 0) {
+        call_table_initialize(&clone->calls, ufunc, clone->loops) < 0 ||
+        methods_shadow((PyObject *)ufunc, op) < 0) {
         Py_DECREF((PyObject *)ufunc);
         return NULL;
     }

@@ -10,4 +10,7 @@
 PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc,
                       PyObject *serial_if);
 
+/* What it was made of; a borrowed reference. */
+PyObject *clone_original(PyObject *clone);
+
 #endif

@@ -4,6 +4,9 @@
 #include "operands.h"
 
 #include "failure.h"
+#include "shares.h"
+
+#include <stdlib.h>
 
 /* The bytes that an array's elements lie in. */
 static void extent(PyArrayObject *array, const char **first, const char **end)
@@ -204,7 +207,7 @@ struct ranges {
     struct failure failure;
     NpyIter *iterator[MOST_RANGED_THREADS];
     npy_intp n;
-    _Atomic npy_intp next;
+    struct shares shares;
 };
 
 static void run_range(struct ranges *ranges, NpyIter *iterator, npy_intp first, npy_intp end)
@@ -223,17 +226,11 @@ static void run_range(struct ranges *ranges, NpyIter *iterator, npy_intp first, 
 
 static void run_share(void *context, int index, int count)
 {
+    (void)count;
     struct ranges *ranges = context;
-    npy_intp first = atomic_load(&ranges->next);
-    while (first < ranges->n) {
-        const npy_intp left = ranges->n - first;
-        npy_intp some = left / (4 * (npy_intp)count) / RANGE_ELEMENTS * RANGE_ELEMENTS;
-        some = Py_MAX(some, RANGE_ELEMENTS);
-        some = Py_MIN(some, left);
-        if (atomic_compare_exchange_weak(&ranges->next, &first, first + some)) {
-            run_range(ranges, ranges->iterator[index], first, first + some);
-            first = atomic_load(&ranges->next);
-        }
+    npy_intp first, end;
+    while (shares_take(&ranges->shares, index, &first, &end)) {
+        run_range(ranges, ranges->iterator[index], first, end);
     }
 }
 
@@ -263,13 +260,14 @@ static void run_ranges(struct ranges *ranges, int threads)
     struct elementwise *work = &ranges->loop->work;
     const bool timed = elementwise_is_timed(work);
     elementwise_count_call(work);
+    npy_intp done = 0;
     if (timed) {
-        const npy_intp some = Py_MIN(ranges->n, RANGE_ELEMENTS);
+        done = Py_MIN(ranges->n, RANGE_ELEMENTS);
         const int64_t start = clock_ns();
-        run_range(ranges, ranges->iterator[0], 0, some);
-        elementwise_learn(work, some, clock_ns() - start);
-        ranges->next = some;
+        run_range(ranges, ranges->iterator[0], 0, done);
+        elementwise_learn(work, done, clock_ns() - start);
     }
+    shares_initialize(&ranges->shares, done, ranges->n, RANGE_ELEMENTS, RANGE_ELEMENTS, threads);
     work->before_threads(&ranges->failure);
     region_run(threads, run_share, ranges);
     work->after_threads(&ranges->failure);
@@ -288,10 +286,11 @@ static bool run_ranged(const struct call *call, PyObject **result)
     if (wanted == 1) {
         return false;
     }
-    struct ranges *ranges = PyMem_Calloc(1, sizeof *ranges);
+    struct ranges *ranges = aligned_alloc(_Alignof(struct ranges), sizeof *ranges);
     if (ranges == NULL) {
         return false;
     }
+    ranges->failure = (struct failure){.threads_run = false};
     ranges->loop = loop;
     ranges->n = n;
     ranges->iterator[0] = iterate(
@@ -310,7 +309,7 @@ static bool run_ranged(const struct call *call, PyObject **result)
     for (int i = 0; i < threads; i++) {
         NpyIter_Deallocate(ranges->iterator[i]);
     }
-    PyMem_Free(ranges);
+    free(ranges);
     if (taken) {
         *result = call_finish(call, out);
     }

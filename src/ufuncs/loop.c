@@ -2,12 +2,17 @@
 #include "loop.h"
 
 #include "failure.h"
+#include "reduce.h"
 
 _Static_assert(sizeof(npy_intp) == sizeof(ptrdiff_t), "steps are handed on without conversion");
 
-/* Kernels beat NumPy's loops where elements are next to each other. */
-static bool suits_kernel(const struct elementwise *work, const ptrdiff_t step[])
+/* Most kernels beat NumPy's loops only where elements are next to each other. */
+static bool suits_kernel(const struct loop *loop, const ptrdiff_t step[])
 {
+    const struct elementwise *work = &loop->work;
+    if (loop->kernel_takes_any_step) {
+        return true;
+    }
     for (int i = 0; i < work->operands; i++) {
         const bool next = step[i] == (ptrdiff_t)work->item_size[i];
         if (!next && !(i < work->inputs && step[i] == 0)) {
@@ -29,7 +34,7 @@ static void run_part(const struct elementwise *work, void *call, enum order orde
                      char *const data[], const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t n)
 {
     const struct loop *loop = (const struct loop *)work;
-    if (loop->kernel != NULL && order != IN_ORDER && suits_kernel(work, step)) {
+    if (loop->kernel != NULL && order != IN_ORDER && suits_kernel(loop, step)) {
         const bool stream = order == ANY_ORDER_STREAMING && loop->kernel->streaming != NULL;
         (stream ? loop->kernel->streaming : loop->kernel->cached)(data, step, n);
         return;
@@ -85,6 +90,7 @@ int loop_initialize(struct loop *loop, const char types[], int inputs, int opera
     loop->numpy_function = numpy_function;
     loop->numpy_data = numpy_data;
     loop->kernel = kernel;
+    loop->kernel_takes_any_step = kernel != NULL && types[0] == NPY_HALF;
     loop->serial_if = serial_if;
     return 0;
 }
@@ -96,6 +102,9 @@ void loop_run(char **args, const npy_intp *dimensions, const npy_intp *steps, vo
         loop->numpy_function(args, dimensions, steps, loop->numpy_data);
         return;
     }
+    if (loop->reduction != NULL && reduce_in_loop(loop->reduction, args, dimensions[0], steps)) {
+        return;
+    }
     struct failure failure = {.threads_run = false};
     elementwise_run(&loop->work, &failure, args, steps, dimensions[0]);
 }
@@ -104,7 +113,7 @@ void loop_run_commuting(struct loop *loop, char *data[], const npy_intp step[], 
 {
     if (!elementwise_is_tiny(&loop->work, n)) {
         loop_run(data, &n, step, loop);
-    } else if (loop->kernel != NULL && suits_kernel(&loop->work, step)) {
+    } else if (loop->kernel != NULL && suits_kernel(loop, step)) {
         loop->kernel->cached(data, step, n);
     } else {
         loop->numpy_function(data, &n, step, loop->numpy_data);

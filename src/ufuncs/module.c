@@ -7,8 +7,10 @@
 #include "environment.h"
 #include "failure.h"
 #include "kernels.h"
+#include "methods.h"
 #include "offload.h"
 #include "parallel.h"
+#include "reduce.h"
 
 static PyObject *parallel_clone(PyObject *module, PyObject *args)
 {
@@ -92,6 +94,13 @@ static PyObject *short_calls(PyObject *module, PyObject *unused)
     return Py_BuildValue("KKK", call_counts.one_loop, call_counts.nested, call_counts.ranged);
 }
 
+static PyObject *reductions(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return Py_BuildValue("KK", (unsigned long long)reduce_arrays(),
+                         (unsigned long long)reduce_loops());
+}
+
 static PyObject *active_threads(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -156,6 +165,8 @@ static PyMethodDef methods[] = {
     {"regions", regions, METH_NOARGS, "How often several threads ran so far."},
     {"short_calls", short_calls, METH_NOARGS,
      "How many calls took the short way so far: (in one loop, over axes, in ranges)."},
+    {"reductions", reductions, METH_NOARGS,
+     "(arrays that our methods reduced, calls of loops that our kernels reduced or accumulated)."},
     {"active_threads", active_threads, METH_NOARGS, "Threads that compute now, callers included."},
     {"stream_bandwidth", stream_bandwidth, METH_VARARGS,
      "stream_bandwidth(bytes, threads): bytes/s of a plain streaming add of arrays of that size."},
@@ -168,7 +179,8 @@ static PyMethodDef methods[] = {
 static int execute(PyObject *module)
 {
     if (PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 || environment_apply() < 0 ||
-        failure_initialize() < 0 || call_initialize() < 0 || offload_add_functions(module) < 0) {
+        failure_initialize() < 0 || call_initialize() < 0 || methods_initialize() < 0 ||
+        offload_add_functions(module) < 0) {
         return -1;
     }
     return 0;

@@ -2,6 +2,7 @@
  * Usage: test_kernels [--time | --quick] [ISA]; without an ISA all that this processor has.
  * --quick compares a tenth, for emulators and sanitizers. */
 #include "expect.h"
+#include "half.h"
 #include "kernels.h"
 
 #include <fenv.h>
@@ -68,6 +69,12 @@ static double special_double(void)
     return values[random_below(sizeof values / sizeof values[0])];
 }
 
+static uint16_t special_half(void)
+{
+    const size_t count = sizeof critical_halves / sizeof critical_halves[0];
+    return critical_halves[random_below(count)][random_below(2)];
+}
+
 /* Some ordinary values, some extreme ones, some random bits. */
 static void random_element(char *to, char kind, size_t size)
 {
@@ -83,6 +90,8 @@ static void random_element(char *to, char kind, size_t size)
     } else if (kind == 'f' && size == sizeof(double) && choice < 7) {
         const double value = choice < 2 ? special_double() : (double)(int32_t)bits / 4096;
         memcpy(&bits, &value, sizeof value);
+    } else if (kind == 'f' && size == sizeof(uint16_t) && choice < 5) {
+        bits = choice < 2 ? special_half() : half_of_float((float)(int16_t)bits / 64);
     }
     memcpy(to, &bits, size); /* the low bytes: both architectures are little-endian */
 }
@@ -118,6 +127,13 @@ static void reference_element(const struct kernel *kernel, const char *a, const 
         memcpy(&y, b, kernel->item_size);
         const uint64_t z = integer_value(kernel->op, x, y);
         memcpy(out, &z, kernel->item_size);
+    } else if (kernel->item_size == sizeof(uint16_t)) {
+        uint16_t x, y;
+        memcpy(&x, a, sizeof x);
+        memcpy(&y, b, sizeof y);
+        const uint16_t z =
+            half_of_float(float_value(kernel->op[0], float_of_half(x), float_of_half(y)));
+        memcpy(out, &z, sizeof z);
     } else if (kernel->item_size == sizeof(float)) {
         float x, y;
         memcpy(&x, a, sizeof x);
@@ -135,11 +151,20 @@ static void reference_element(const struct kernel *kernel, const char *a, const 
 
 static bool is_nan(const char *element, size_t size)
 {
+    uint16_t half;
     float single;
     double twice;
-    memcpy(&single, element, sizeof single);
-    memcpy(&twice, element, size == sizeof twice ? sizeof twice : 0);
-    return size == sizeof single ? isnan(single) : isnan(twice);
+    switch (size) {
+    case sizeof half:
+        memcpy(&half, element, sizeof half);
+        return (half & ~HALF_SIGN) > HALF_INFINITY;
+    case sizeof single:
+        memcpy(&single, element, sizeof single);
+        return isnan(single);
+    default:
+        memcpy(&twice, element, sizeof twice);
+        return isnan(twice);
+    }
 }
 
 /* Which NaN comes out of two is not defined: any will do. */
@@ -238,6 +263,26 @@ static void compare_all(const struct kernel *kernel, bool streaming, bool quick)
     }
 }
 
+/* Each critical pair in each place of a vector, between operands that raise no flag. */
+static void compare_critical_halves(const struct kernel *kernel, bool streaming)
+{
+    enum { ELEMENTS = 91 }; /* whole lines, a vector of any width, single elements */
+    static uint16_t a[ELEMENTS], b[ELEMENTS];
+    for (size_t lane = 0; lane < ELEMENTS; lane++) {
+        a[lane] = b[lane] = 0x3c00; /* 1 */
+    }
+    for (size_t pair = 0; pair < sizeof critical_halves / sizeof critical_halves[0]; pair++) {
+        for (size_t lane = 0; lane < ELEMENTS; lane++) {
+            a[lane] = critical_halves[pair][0];
+            b[lane] = critical_halves[pair][1];
+            memcpy(room_a + GUARD, a, sizeof a);
+            memcpy(room_b + GUARD, b, sizeof b);
+            compare(kernel, streaming, &layouts[0], ELEMENTS, (struct place){0, 0, 0});
+            a[lane] = b[lane] = 0x3c00;
+        }
+    }
+}
+
 static void compare_isa(const struct kernels *kernels, bool quick)
 {
     for (const struct kernel *const *row = kernels->rows; *row != NULL; row++) {
@@ -245,9 +290,12 @@ static void compare_isa(const struct kernels *kernels, bool quick)
             expect(supported_op(kernel), "%s: this test has no reference for it", kernel->op);
             fill(room_a, sizeof room_a, kernel->kind, kernel->item_size);
             fill(room_b, sizeof room_b, kernel->kind, kernel->item_size);
-            compare_all(kernel, false, quick);
-            if (kernel->streaming != NULL) {
-                compare_all(kernel, true, quick);
+            const int variants = kernel->streaming != NULL ? 2 : 1;
+            for (int streaming = 0; streaming < variants; streaming++) {
+                compare_all(kernel, streaming, quick);
+                if (kernel->kind == 'f' && kernel->item_size == sizeof(uint16_t)) {
+                    compare_critical_halves(kernel, streaming);
+                }
             }
         }
     }

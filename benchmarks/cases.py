@@ -1,0 +1,155 @@
+"""The named cases of compare.py: operands, targets, and how results are compared."""
+
+from dataclasses import dataclass, field
+
+import layouts
+import numpy as np
+from measuring import Call
+
+# A target holds for as many threads, or more: NumPy's time / ours.
+SHORT = {1: 2.0}
+ROWS = {1: 1.7, 2: 3.2, 16: 12.0}
+OUTER = {1: 4.0, 2: 8.0}
+SLICES = {1: 2.2, 2: 3.5}
+MIXED = {1: 1.2, 2: 2.0, 16: 8.0}
+HALF = {1: 25.0, 2: 45.0}
+SUM = {1: 1.6, 2: 2.2}
+HALF_SUM = {1: 20.0, 2: 20.0}
+AXIS_SUM = {1: 1.2, 2: 1.8, 16: 8.0}
+FRESH = {2: 1.7, 16: 5.0}
+READ_SHARE = 0.85  # of the bandwidth of reading, by sums of one axis on 16 threads
+
+QUICK_SIDE = 64  # the longest side of operands that only show that all works
+
+
+@dataclass
+class Case:
+    """One row of the table: what is called, on which operands."""
+
+    op: str
+    layout: str
+    dtype: str
+    shape: tuple
+    output: str = "out="  # or "new"
+    targets: dict = field(default_factory=dict)
+    axis: int | None = None
+    read_share: float | None = None
+
+    def __post_init__(self):
+        self.dtype = np.dtype(self.dtype)
+
+    @property
+    def name(self):
+        output = f", {self.output}" if "." not in self.op else ""
+        return f"{self.op} {self.dtype} {self.layout}{output}"
+
+    @property
+    def size(self):
+        return "x".join(f"{side:,}" for side in self.shape)
+
+    def target(self, threads):
+        """The ratio to reach, None if none was set."""
+        at_most = [key for key in self.targets if key <= threads]
+        return self.targets[max(at_most)] if at_most else None
+
+    def operands(self):
+        """Arrays by the name that they have in calls."""
+        if self.op == "add.at":
+            return _scattered(*self.shape)
+        if self.op == "add.reduce":
+            return {"a": _to_sum(self.shape, self.dtype)}
+        rows, columns = self.shape if len(self.shape) == 2 else (self.shape[0], 1)
+        a, b = layouts.LAYOUTS[self.layout](rows, columns, self.dtype)
+        names = {"a": a, "b": b}
+        if self.output == "out=":
+            names["out"] = layouts.empty_out(a, b, self.dtype)
+        return names
+
+    def call(self, library, names):
+        """The call of a library with NumPy's interface."""
+        op, _, method = self.op.partition(".")
+        ufunc = getattr(library, op)
+        out = ", out=out" if "out" in names else ""
+        if method == "at":
+            return Call("f(target, indices, values)", {**names, "f": ufunc.at})
+        if method == "reduce":
+            axis = "" if self.axis is None else f", axis={self.axis}"
+            return Call(f"f(a{axis})", {**names, "f": ufunc.reduce})
+        return Call(f"f(a, b{out})", {**names, "f": ufunc})
+
+    def result(self, call, names):
+        """What a call computes, in an array of its own."""
+        written = next((name for name in ("target", "out") if name in names), None)
+        if written is None:
+            return np.array(call())
+        names[written].fill(0)
+        call()
+        return names[written].copy()
+
+    def same(self, expected, result, names):
+        """Whether our result is NumPy's; of sums, whether it is no worse."""
+        if expected.dtype != result.dtype or expected.shape != result.shape:
+            return False
+        if self.op != "add.reduce":
+            return np.array_equal(expected, result)
+        exact = np.add.reduce(names["a"], axis=self.axis or 0, dtype=np.float64)
+        allowed = max(_error(expected, exact), 4 * float(np.finfo(self.dtype).eps))
+        return bool(_error(result, exact) <= allowed)
+
+    def near(self, expected, result):
+        """Whether a peer's result is right at all: some add up in order, in low precision."""
+        tolerance = float(np.finfo(self.dtype).eps) ** 0.5
+        return np.allclose(expected, result, rtol=tolerance, atol=0)
+
+
+def _error(result, exact):
+    return float(np.max(np.abs(result.astype(np.float64) / exact - 1)))
+
+
+def _to_sum(shape, dtype):
+    # Small enough that the sum of 3e7 fits float16, but no subnormal numbers.
+    return layouts.values(shape, dtype, 1) * np.dtype(dtype).type(2.0**-12)
+
+
+def _scattered(n):
+    rng = np.random.default_rng(0)
+    return {
+        "target": np.zeros(max(n // 10, 1)),
+        "indices": rng.integers(0, max(n // 10, 1), n),
+        "values": rng.random(n),
+    }
+
+
+def _all():
+    for n in (1, 8, 100, 1000):
+        for output in ("out=", "new"):
+            yield Case("add", "contiguous", "d", (n,), output, SHORT)
+    yield Case("add", "array, scalar", "d", (10**6,))
+    yield Case("add", "(n,m), (m,)", "d", (10000, 100), targets=ROWS)
+    yield Case("add", "(n,1), (1,m)", "d", (1000, 1000), targets=OUTER)
+    yield Case("add", "a[::2], b[::2]", "d", (500, 1000), targets=SLICES)
+    yield Case("add", "a[:, ::2], b[:, ::2]", "d", (1000, 500))
+    yield Case("add", "a.T, b.T", "d", (1000, 1000))
+    yield Case("add", "C, F order", "d", (1000, 1000), targets=MIXED)
+    yield Case("add", "C, F order", "d", (4000, 4000), targets=MIXED)
+    for op in ("add", "multiply"):
+        yield Case(op, "contiguous", "e", (10**6,), targets=HALF)
+    for output, targets in (("out=", {}), ("new", FRESH)):
+        yield Case("add", "contiguous", "f", (3 * 10**7,), output, targets)
+    for dtype in "fde":
+        targets = HALF_SUM if dtype == "e" else SUM
+        yield Case("add.reduce", "1-D", dtype, (3 * 10**7,), "new", targets, None, READ_SHARE)
+    for axis in (0, 1):
+        yield Case("add.reduce", f"axis {axis}", "f", (7000, 7000), "new", AXIS_SUM, axis)
+    yield Case("add.at", "1-D", "d", (10**6,), "new")
+
+
+def named_cases(quick, match):
+    """Those with `match` in their name; with `quick` on small operands, and without targets."""
+    for case in _all():
+        if match not in case.name:
+            continue
+        if quick:
+            case.shape = tuple(min(side, QUICK_SIDE) for side in case.shape)
+            case.targets, case.read_share = {}, None
+        yield case

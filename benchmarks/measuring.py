@@ -1,0 +1,129 @@
+"""How the scripts here measure: NumPy and this package in turn, and what counts as slower.
+
+The rule: a cell is slower only if it is so in several runs, each in a process of its own, and in
+each by more than NumPy differs from itself in that run.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from timeit import Timer
+
+import numpy as np
+
+from numc_ufuncs import _bench
+
+# Participants that use threads leave them spinning for a while: they would slow the next one.
+PAUSE_SECONDS = 0.02
+ROUNDS = 5
+
+
+@dataclass
+class Call:
+    """What to time, as a statement: unlike a lambda, it adds nothing to calls of 0.1 µs."""
+
+    statement: str
+    names: dict
+
+    def __call__(self):
+        return eval(self.statement, self.names)
+
+    def timer(self):
+        return Timer(self.statement, globals=self.names)
+
+
+def _time(timer, calls):
+    return timer.timeit(calls) / calls
+
+
+def against_numpy(theirs, ours, seconds):
+    """Medians of two calls made in turn, and how far NumPy is from itself."""
+    samples = _bench.alternate([theirs.timer(), ours.timer()], seconds, _time)
+    numpy_seconds, our_seconds = map(statistics.median, samples)
+    return {
+        "numpy_seconds": numpy_seconds,
+        "our_seconds": our_seconds,
+        "ratio": numpy_seconds / our_seconds,
+        "spread": _bench.spread(samples[0]),
+    }
+
+
+def in_rounds(calls, seconds):
+    """Seconds per call of several libraries, by name: in turn, each after a rest.
+
+    Parameters
+    ----------
+    calls : dict of str to Call
+    seconds : float
+        Time for each of them, but at least one repetition in each round.
+    """
+    timers = {name: call.timer() for name, call in calls.items()}
+    groups = {name: _group(timer) for name, timer in timers.items()}
+    samples = {name: [] for name in calls}
+    for _ in range(ROUNDS):
+        for name, timer in timers.items():
+            time.sleep(PAUSE_SECONDS)
+            _time(timer, groups[name])  # wakes the threads up
+            end = time.perf_counter() + seconds / ROUNDS
+            samples[name].append(_time(timer, groups[name]))
+            while time.perf_counter() < end:
+                samples[name].append(_time(timer, groups[name]))
+    return samples
+
+
+def _group(timer):
+    """How many calls to time together."""
+    calls = 1
+    while calls * _time(timer, calls) < _bench.SAMPLE_SECONDS:
+        calls *= 4
+    return calls
+
+
+def read_bandwidth(threads, size=1 << 28):
+    """Bytes per second that plain reading gets: NumPy's maximum of a part on each thread."""
+    parts = np.array_split(np.zeros(size // 4, np.float32), threads)
+    for part in parts:
+        part.fill(1)
+    seconds = []
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in range(11):
+            start = time.perf_counter()
+            list(pool.map(np.max, parts))
+            seconds.append(time.perf_counter() - start)
+    return size / min(seconds)
+
+
+def is_slower(cell):
+    return cell["ratio"] < 1 - cell["spread"]
+
+
+def by_cell(results):
+    """What each run measured, by cell."""
+    cells = {}
+    for result in results:
+        for cell in result["cells"]:
+            cells.setdefault(cell["cell"], []).append(cell)
+    return cells
+
+
+def slower_in_all(results):
+    """The cells that were slower in every run: (name, ratio in each run)."""
+    for name, runs in by_cell(results).items():
+        if len(runs) == len(results) and all(map(is_slower, runs)):
+            yield name, [round(cell["ratio"], 3) for cell in runs]
+
+
+def run_in_process(script, arguments):
+    """Run a script of this folder with ``--json``; return what it wrote there."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "run.json")
+        command = [sys.executable, script, *arguments, "--json", str(path)]
+        if subprocess.run(command).returncode not in (0, 1):  # 1: a cell was slower
+            sys.exit(2)
+        return json.loads(path.read_text())
