@@ -4,11 +4,17 @@ import sys
 from pathlib import Path
 
 CUDA_LIBRARY = "libnumc_cuda.so"
-CUBLAS = "libcublas.so.13"
+CUBLAS = ("libcublas.so.13", "libcublas.so.12")
 
 
-def _cublas():
-    """Paths and names to try, the best first."""
+def library():
+    """Return the path of the part that knows CUDA, '' if it was not built."""
+    path = Path(__file__).with_name(CUDA_LIBRARY)
+    return str(path) if path.exists() else ""
+
+
+def cublas():
+    """Return paths and names of cuBLAS to try, the best first."""
     paths = []
     try:
         from cuda.pathfinder import load_nvidia_dynamic_lib
@@ -16,16 +22,11 @@ def _cublas():
         paths.append(load_nvidia_dynamic_lib("cublas").abs_path)
     except Exception:
         pass  # it is not installed, or finds none: the loader may
-    paths.append(CUBLAS)
-    for folder in sys.path:
-        wheel = Path(folder, "nvidia", "cu13", "lib", CUBLAS)
-        if wheel.exists():
-            paths.append(str(wheel))
-    paths.append(f"/usr/local/cuda/lib64/{CUBLAS}")
+    for name in CUBLAS:
+        paths.append(name)
+        for folder in sys.path:
+            wheel = Path(folder, "nvidia", "cu13" if name.endswith("13") else "cublas", "lib", name)
+            if wheel.exists():
+                paths.append(str(wheel))
+        paths.append(f"/usr/local/cuda/lib64/{name}")
     return [path for path in paths if path]
-
-
-def libraries():
-    """Return the path of the part that knows CUDA, '' if it was not built, and those of cuBLAS."""
-    library = Path(__file__).with_name(CUDA_LIBRARY)
-    return (str(library), _cublas()) if library.exists() else ("", [])

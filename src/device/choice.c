@@ -7,14 +7,15 @@
 
 /* Conservative: the processor as fast as the best is, the device as slow as a modest one. */
 static const double STARTUP_SECONDS = 0.5;
-static const double DEVICE_LATENCY = 100e-6;
-static const double DEVICE_TRANSFER_RATE = 20e9;
+static const double DEVICE_LATENCY = 100e-6, DEVICE_TRANSFER_RATE = 20e9;
 static const double DEVICE_FLOAT_RATE = 8e12, DEVICE_DOUBLE_RATE = 4e12, DEVICE_INTEGER_RATE = 2e12;
 static const double CORE_FLOAT_RATE = 100e9, CORE_DOUBLE_RATE = 50e9, CORE_INTEGER_RATE = 20e9;
 static const double MEMORY_RATE = 100e9;
-static const double CLOSE = 3; /* predictions that differ by less may be wrong */
+/* Predictions that differ by less may be wrong, and the first calls of a kind may be slow. */
+static const double CLOSE = 3;
+enum { TRIES = 3 };
 
-static double clock_seconds(void)
+double choice_clock(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -23,11 +24,11 @@ static double clock_seconds(void)
 
 void choice_initialize(struct choice *choice)
 {
-    choice->clock = clock_seconds;
-    choice->startup = STARTUP_SECONDS;
+    choice->clock = choice_clock;
 }
 
-double matmul_operations(const struct matmul_task *task)
+/* Additions and multiplications. */
+static double matmul_operations(const struct matmul_task *task)
 {
     return (task->type.kind == ELEMENT_COMPLEX ? 8.0 : 2.0) * (double)task->batch *
            (double)task->m * (double)task->n * (double)task->k;
@@ -67,37 +68,53 @@ static int type_index(struct element_type type)
     }
 }
 
-static const _Atomic float *cell_of(const struct measured *measured, const struct matmul_task *task)
+struct place {
+    int type, operations, bytes;
+};
+
+static int octave(double x, int first, int count)
 {
-    const int octave = ilogb(matmul_operations(task));
-    const int size = octave < 12 ? 0 : octave - 12 < CHOICE_SIZES ? octave - 12 : CHOICE_SIZES - 1;
-    ptrdiff_t least = task->m < task->n ? task->m : task->n;
-    least = least < task->k ? least : task->k;
-    const int shape = least <= 16 ? 0 : least <= 64 ? 1 : least <= 256 ? 2 : 3;
-    return &measured->cell[type_index(task->type)][size][shape];
+    const int exponent = ilogb(x) - first;
+    return exponent < 0 ? 0 : exponent < count ? exponent : count - 1;
 }
 
-static float mean(float before, float now)
+/* Operations and bytes tell shapes apart as far as it matters. */
+static struct place place_of(const struct matmul_task *task)
 {
-    return before == 0 ? now : 0.5F * (before + now);
+    return (struct place){
+        type_index(task->type),
+        octave(matmul_operations(task), 12, CHOICE_OPERATIONS),
+        octave(input_bytes(task) + output_bytes(task), 8, CHOICE_BYTES),
+    };
 }
 
+static bool is_known(const struct measured *measured, const struct matmul_task *task)
+{
+    const struct place at = place_of(task);
+    return measured->times[at.type][at.operations][at.bytes] >= TRIES;
+}
+
+/* The shortest time is what it takes; the others had something else to wait for, now or always. */
 static void learn(struct measured *measured, const struct matmul_task *task, double seconds,
                   double predicted)
 {
-    _Atomic float *cell = (_Atomic float *)cell_of(measured, task);
-    _Atomic float *correction = &measured->correction[type_index(task->type)];
-    *cell = mean(*cell, (float)(seconds / matmul_operations(task)));
-    *correction = mean(*correction, (float)(seconds / predicted));
+    const struct place at = place_of(task);
+    _Atomic float *cell = &measured->cell[at.type][at.operations][at.bytes];
+    _Atomic unsigned char *times = &measured->times[at.type][at.operations][at.bytes];
+    _Atomic float *correction = &measured->correction[at.type];
+    const float now = (float)(seconds / predicted), before = *cell;
+    *cell = before == 0 ? now : fminf(now, 1.1F * before);
+    *correction = *correction == 0 ? now : 0.75F * *correction + 0.25F * now;
+    *times += *times < TRIES;
 }
 
 static double seconds_of(const struct measured *measured, const struct matmul_task *task,
                          double predicted)
 {
-    const float known = *cell_of(measured, task);
-    const float correction = measured->correction[type_index(task->type)];
-    return known != 0 ? known * matmul_operations(task)
-                      : predicted * (correction != 0 ? correction : 1);
+    const struct place at = place_of(task);
+    const float known = measured->cell[at.type][at.operations][at.bytes];
+    const float correction = measured->correction[at.type];
+    return predicted * (double)(known != 0 ? known : correction != 0 ? correction : 1);
 }
 
 /* ---- what is predicted ---- */
@@ -120,6 +137,7 @@ static double predict_processor(const struct matmul_task *task, int threads)
 static double predict_device(const struct matmul_task *task, const struct device *device)
 {
     const double transfer = device != NULL ? device->transfer_rate : DEVICE_TRANSFER_RATE;
+    const double latency = device != NULL ? device->latency : DEVICE_LATENCY;
     double rate = device != NULL ? device->float_rate : DEVICE_FLOAT_RATE;
     if (task->type.kind <= ELEMENT_INTEGER) {
         rate = device != NULL ? device->integer_rate : DEVICE_INTEGER_RATE;
@@ -128,7 +146,7 @@ static double predict_device(const struct matmul_task *task, const struct device
     }
     const double upload = input_bytes(task) / transfer, compute = matmul_operations(task) / rate;
     const double download = output_bytes(task) / transfer;
-    return DEVICE_LATENCY + fmax(upload, compute) + 0.25 * download;
+    return latency + fmax(upload, compute) + 0.25 * download;
 }
 
 double choice_processor_seconds(const struct choice *choice, const struct matmul_task *task,
@@ -150,7 +168,7 @@ bool choice_is_worth_starting(const struct choice *choice, const struct matmul_t
 {
     const double gain =
         choice_processor_seconds(choice, task, threads) - choice_device_seconds(choice, task, NULL);
-    return gain > 0 && choice->lost + gain > choice->startup;
+    return gain > 0 && choice->lost + gain > STARTUP_SECONDS;
 }
 
 bool choice_prefers_device(const struct choice *choice, const struct matmul_task *task, int threads,
@@ -158,10 +176,10 @@ bool choice_prefers_device(const struct choice *choice, const struct matmul_task
 {
     const double processor = choice_processor_seconds(choice, task, threads);
     const double on_device = choice_device_seconds(choice, task, device);
-    if (on_device < CLOSE * processor && *cell_of(&choice->device, task) == 0) {
+    if (on_device < CLOSE * processor && !is_known(&choice->device, task)) {
         return true;
     }
-    if (processor < CLOSE * on_device && *cell_of(&choice->processor, task) == 0) {
+    if (processor < CLOSE * on_device && !is_known(&choice->processor, task)) {
         return false;
     }
     return on_device < processor;

@@ -3,19 +3,21 @@
 #define NUMC_CHOICE_H
 
 #include "device.h"
+#include "pipeline.h"
 
-enum { CHOICE_TYPES = 10, CHOICE_SIZES = 48, CHOICE_SHAPES = 4 };
+enum { CHOICE_TYPES = 10, CHOICE_OPERATIONS = 48, CHOICE_BYTES = 32 };
 
-/* Seconds per operation as measured, by type, number of operations and shape; 0: unknown. */
+/* What was measured as a multiple of what was predicted; 0: unknown. */
 struct measured {
-    _Atomic float cell[CHOICE_TYPES][CHOICE_SIZES][CHOICE_SHAPES];
-    _Atomic float correction[CHOICE_TYPES]; /* measured / predicted, of all cells */
+    /* By type, number of operations and number of bytes, and how often. */
+    _Atomic float cell[CHOICE_TYPES][CHOICE_OPERATIONS][CHOICE_BYTES];
+    _Atomic unsigned char times[CHOICE_TYPES][CHOICE_OPERATIONS][CHOICE_BYTES];
+    _Atomic float correction[CHOICE_TYPES]; /* of cells that are unknown */
 };
 
 struct choice {
     double (*clock)(void); /* seconds; tests replace it */
-    double startup;        /* seconds until the device is up */
-    _Atomic double lost;   /* seconds that calls would have taken less, had it been up */
+    _Atomic double lost;   /* seconds that calls would have taken less, had the device been up */
     struct measured processor, device;
 };
 
@@ -31,7 +33,7 @@ double choice_device_seconds(const struct choice *choice, const struct matmul_ta
 bool choice_is_worth_starting(const struct choice *choice, const struct matmul_task *task,
                               int threads);
 
-/* Whether to use the device, which is up. Where nobody knows and it is close, both get their turn. */
+/* Whether to use the device, which is up. Where nobody knows and it is close, both get their turns. */
 bool choice_prefers_device(const struct choice *choice, const struct matmul_task *task, int threads,
                            const struct device *device);
 
@@ -41,7 +43,9 @@ void choice_note_processor(struct choice *choice, const struct matmul_task *task
 void choice_note_device(struct choice *choice, const struct matmul_task *task, double seconds,
                         const struct device *device);
 
-/* Additions and multiplications. */
-double matmul_operations(const struct matmul_task *task);
+/* Measures the device's latency and transfer rate; the first products, slow ones, are done then. */
+void choice_calibrate(struct pipeline *pipeline, struct device *device);
+
+double choice_clock(void);
 
 #endif

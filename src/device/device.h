@@ -91,8 +91,8 @@ struct event;
 struct device {
     const char *name;
     size_t memory; /* bytes that it has */
-    /* Bytes per second and operations per second, before anything was measured. */
-    double transfer_rate, float_rate, double_rate, integer_rate;
+    /* Seconds, bytes per second and operations per second, roughly. */
+    double latency, transfer_rate, float_rate, double_rate, integer_rate;
 
     /* Whether it can compute the task; if not, `why` says what it cannot. */
     bool (*supports)(struct device *, const struct matmul_task *task, const char **why);

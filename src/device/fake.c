@@ -395,6 +395,7 @@ struct device *fake_new(size_t memory)
     fake->device = (struct device){
         .name = "fake",
         .memory = memory,
+        .latency = 100e-6,
         .transfer_rate = 1e9,
         .float_rate = 1e9,
         .double_rate = 1e9,

@@ -25,14 +25,7 @@ static struct slot slots[MOST_DEVICES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* nobody waits for the GIL under it */
 static size_t memory_limit;
 static const struct cuda_library *library;
-static _Atomic bool started;
-
-/* Where the libraries may be. */
-struct paths {
-    char cuda[PATH_BYTES];
-    char cublas[MOST_PATHS][PATH_BYTES];
-    int count;
-};
+static _Atomic bool cuda_in_use;
 
 /* ---- the library ---- */
 
@@ -46,19 +39,13 @@ static bool copy_path(PyObject *path, char to[PATH_BYTES])
     return true;
 }
 
-/* Asks _cuda.py. False without an exception: `why` says what went wrong. */
-static bool find_paths(struct paths *paths, char *why, size_t size)
+/* What `function` of _cuda.py returns, with the GIL. NULL: `why` says what went wrong. */
+static PyObject *ask_python(const char *function, char *why, size_t size)
 {
     PyObject *module = PyImport_ImportModule("numc_ufuncs._cuda");
-    PyObject *found = module != NULL ? PyObject_CallMethod(module, "libraries", NULL) : NULL;
-    PyObject *cuda, *cublas;
-    bool right = found != NULL && PyArg_ParseTuple(found, "OO!", &cuda, &PyList_Type, &cublas) &&
-                 copy_path(cuda, paths->cuda);
-    paths->count = 0;
-    for (Py_ssize_t i = 0; right && i < PyList_GET_SIZE(cublas) && i < MOST_PATHS; i++) {
-        right = copy_path(PyList_GET_ITEM(cublas, i), paths->cublas[paths->count++]);
-    }
-    if (!right) {
+    PyObject *found = module != NULL ? PyObject_CallMethod(module, function, NULL) : NULL;
+    Py_XDECREF(module);
+    if (found == NULL) {
         PyObject *type, *value, *traceback;
         PyErr_Fetch(&type, &value, &traceback);
         PyObject *text = value != NULL ? PyObject_Str(value) : NULL;
@@ -70,22 +57,56 @@ static bool find_paths(struct paths *paths, char *why, size_t size)
         Py_XDECREF(traceback);
         PyErr_Clear();
     }
+    return found;
+}
+
+static bool find_library(char path[PATH_BYTES], char *why, size_t size)
+{
+    const PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *found = ask_python("library", why, size);
+    const bool right = found != NULL && copy_path(found, path);
+    if (right && path[0] == '\0') {
+        snprintf(why, size, "this installation was built without CUDA");
+    }
     Py_XDECREF(found);
-    Py_XDECREF(module);
-    return right;
+    PyErr_Clear();
+    PyGILState_Release(gil);
+    return right && path[0] != '\0';
+}
+
+/* Where cuBLAS may be: nowhere, if Python cannot say. */
+struct paths {
+    char path[MOST_PATHS][PATH_BYTES];
+    const char *list[MOST_PATHS + 1];
+};
+
+static void find_cublas(struct paths *paths)
+{
+    char why[REASON_BYTES];
+    int count = 0;
+    const PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *found = ask_python("cublas", why, sizeof why);
+    if (found != NULL && PyList_Check(found)) {
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(found) && count < MOST_PATHS; i++) {
+            if (copy_path(PyList_GET_ITEM(found, i), paths->path[count])) {
+                paths->list[count] = paths->path[count];
+                count++;
+            }
+        }
+    }
+    paths->list[count] = NULL;
+    Py_XDECREF(found);
+    PyErr_Clear();
+    PyGILState_Release(gil);
 }
 
 /* Under the lock. */
-static bool load_library(const struct paths *paths, char *why, size_t size)
+static bool load_library(const char *path, char *why, size_t size)
 {
     if (library != NULL) {
         return true;
     }
-    if (paths->cuda[0] == '\0') {
-        snprintf(why, size, "this installation was built without CUDA");
-        return false;
-    }
-    void *handle = dlopen(paths->cuda, RTLD_NOW | RTLD_LOCAL);
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     void *symbol = handle != NULL ? dlsym(handle, CUDA_ENTRY) : NULL;
     if (symbol == NULL) {
         snprintf(why, size, "%s", dlerror());
@@ -95,9 +116,26 @@ static bool load_library(const struct paths *paths, char *why, size_t size)
     memcpy(&entry, &symbol, sizeof entry);
     library = entry(DEVICE_VERSION);
     if (library == NULL) {
-        snprintf(why, size, "%s belongs to another version", paths->cuda);
+        snprintf(why, size, "%s belongs to another version", path);
     }
     return library != NULL;
+}
+
+/* How many devices there are; if none, `why` says so. */
+static int count_devices(char *why, size_t size)
+{
+    char path[PATH_BYTES];
+    if (!find_library(path, why, size)) {
+        return 0;
+    }
+    int count = 0;
+    pthread_mutex_lock(&lock);
+    if (load_library(path, why, size)) {
+        cuda_in_use = true;
+        count = library->count(why, size);
+    }
+    pthread_mutex_unlock(&lock);
+    return count < MOST_DEVICES ? count : MOST_DEVICES;
 }
 
 /* ---- starting ---- */
@@ -107,25 +145,19 @@ enum device_state device_state(int ordinal)
     return (enum device_state)slots[ordinal].state;
 }
 
-static bool open_device(int ordinal, const struct paths *paths, struct slot *slot)
+/* Under the lock. */
+static void start(struct slot *slot)
 {
-    const char *cublas[MOST_PATHS + 1] = {NULL};
-    for (int i = 0; i < paths->count; i++) {
-        cublas[i] = paths->cublas[i];
+    if (slot->pipeline == NULL) { /* not the fake device's */
+        slot->pipeline = pipeline_new(slot->device, memory_limit);
+        if (slot->pipeline == NULL) {
+            strcpy(slot->reason, "out of host memory");
+            slot->state = DEVICE_UNAVAILABLE;
+            return;
+        }
+        choice_calibrate(slot->pipeline, slot->device);
     }
-    if (!load_library(paths, slot->reason, sizeof slot->reason)) {
-        return false;
-    }
-    const int count = library->count(slot->reason, sizeof slot->reason);
-    if (count <= 0) {
-        return false;
-    }
-    if (ordinal >= count) {
-        snprintf(slot->reason, sizeof slot->reason, "there are only %d CUDA devices", count);
-        return false;
-    }
-    return library->open(ordinal, cublas, &slot->device, slot->reason, sizeof slot->reason) ==
-           STATUS_OK;
+    slot->state = DEVICE_UP;
 }
 
 enum device_state device_start(int ordinal)
@@ -135,26 +167,28 @@ enum device_state device_start(int ordinal)
         return device_state(ordinal);
     }
     struct paths paths;
-    char why[REASON_BYTES];
-    const PyGILState_STATE gil = PyGILState_Ensure();
-    const bool found = find_paths(&paths, why, sizeof why);
-    PyGILState_Release(gil);
+    char why[REASON_BYTES] = "";
+    int count = 1;
+    if (slot->device == NULL) { /* not the fake one */
+        count = count_devices(why, sizeof why);
+        if (count > ordinal) {
+            find_cublas(&paths);
+        } else if (count > 0) {
+            snprintf(why, sizeof why, "there %s only %d CUDA device%s", count == 1 ? "is" : "are",
+                     count, count == 1 ? "" : "s");
+        }
+    }
     pthread_mutex_lock(&lock);
     if (slot->state == DEVICE_UNUSED) {
-        if (!found) {
+        if (slot->device == NULL && count > ordinal) {
+            library->open(ordinal, paths.list, &slot->device, why, sizeof why);
+        }
+        if (slot->device != NULL) {
+            start(slot);
+        } else {
             strcpy(slot->reason, why);
+            slot->state = DEVICE_UNAVAILABLE;
         }
-        const double before = device_choice.clock();
-        bool up = slot->pipeline != NULL; /* the fake device */
-        if (!up && found && open_device(ordinal, &paths, slot)) {
-            slot->pipeline = pipeline_new(slot->device, memory_limit);
-            up = slot->pipeline != NULL;
-        }
-        if (up) {
-            device_choice.startup = device_choice.clock() - before;
-            started = true;
-        }
-        slot->state = up ? DEVICE_UP : DEVICE_UNAVAILABLE;
     }
     pthread_mutex_unlock(&lock);
     return device_state(ordinal);
@@ -192,7 +226,7 @@ bool device_give_up(int ordinal, const char *reason)
 static void after_fork_in_child(void)
 {
     pthread_mutex_init(&lock, NULL);
-    for (int i = 0; i < MOST_DEVICES && started; i++) {
+    for (int i = 0; i < MOST_DEVICES && cuda_in_use; i++) {
         slots[i].state = DEVICE_GONE;
         strcpy(slots[i].reason, "the process was forked from one that uses CUDA");
     }
@@ -208,23 +242,18 @@ int devices_initialize(size_t memory)
 
 int devices_list(char name[MOST_DEVICES][256], char *why, size_t size)
 {
-    struct paths paths;
-    if (!find_paths(&paths, why, size)) {
-        return 0;
-    }
     int count = 0;
-    Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&lock);
     if (slots[0].state == DEVICE_GONE) {
         snprintf(why, size, "%s", slots[0].reason);
-    } else if (load_library(&paths, why, size)) {
-        count = library->count(why, size);
-        count = count < MOST_DEVICES ? count : MOST_DEVICES;
-        for (int i = 0; i < count; i++) {
-            library->describe(i, name[i], sizeof name[i]);
-        }
+        return 0;
     }
-    pthread_mutex_unlock(&lock);
-    Py_END_ALLOW_THREADS return count;
+    Py_BEGIN_ALLOW_THREADS;
+    count = count_devices(why, size);
+    for (int i = 0; i < count; i++) {
+        library->describe(i, name[i], sizeof name[i]);
+    }
+    Py_END_ALLOW_THREADS;
+    return count;
 }
 
 /* ---- tests ---- */
@@ -246,6 +275,7 @@ void devices_replace(struct device *fake, double clock_step)
     slot->pipeline = fake != NULL ? pipeline_new(fake, memory_limit) : NULL;
     slot->device = fake;
     slot->state = slot->pipeline != NULL && clock_step == 0 ? DEVICE_UP : DEVICE_UNUSED;
+    cuda_in_use = slot->pipeline != NULL;
     memset(&device_choice, 0, sizeof device_choice);
     choice_initialize(&device_choice);
     fake_step = clock_step;

@@ -164,7 +164,9 @@ static bool try_device(const struct attempt *attempt, int threads, char *why, si
     const enum status status = run_on_device(attempt, &report, why, size);
     if (status == STATUS_OK) {
         const double seconds = device_choice.clock() - before;
-        choice_note_device(&device_choice, &attempt->task, seconds, device);
+        if (attempt->ordinal == 0) {
+            choice_note_device(&device_choice, &attempt->task, seconds, device);
+        }
         call_record_set(attempt->offload->op, device->name,
                         attempt->forced ? "asked for" : "sooner done there", seconds,
                         report.threads);

@@ -304,6 +304,7 @@ static void make_pool(struct cuda_device *cuda)
 }
 
 static const struct device entries = {
+    .latency = 100e-6,
     .transfer_rate = 20e9,
     .supports = supports,
     .is_pinned = is_pinned,
@@ -424,8 +425,6 @@ static void describe(int ordinal, char *text, size_t size)
         snprintf(text, size, "%s", properties.name);
     }
 }
-
-__attribute__((visibility("default"))) const struct cuda_library *numc_cuda_library(int version);
 
 const struct cuda_library *numc_cuda_library(int version)
 {

@@ -20,4 +20,6 @@ struct cuda_library {
 /* NULL if the library was built from another version of these files. */
 typedef const struct cuda_library *cuda_entry(int version);
 
+__attribute__((visibility("default"))) cuda_entry numc_cuda_library;
+
 #endif
