@@ -395,11 +395,10 @@ struct device *fake_new(size_t memory)
     fake->device = (struct device){
         .name = "fake",
         .memory = memory,
-        .latency = 100e-6,
-        .transfer_rate = 1e9,
-        .float_rate = 1e9,
-        .double_rate = 1e9,
-        .integer_rate = 1e9,
+        .transfer_rate = 1e15, /* "auto" wants it, until it was used */
+        .float_rate = 1e15,
+        .double_rate = 1e15,
+        .integer_rate = 1e15,
         .supports = supports,
         .is_pinned = is_pinned,
         .explain = explain,

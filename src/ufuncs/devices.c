@@ -267,6 +267,12 @@ static double fake_clock(void)
     return fake_now;
 }
 
+void devices_set_clock(double step)
+{
+    fake_step = step;
+    device_choice.clock = step != 0 ? fake_clock : choice_clock;
+}
+
 void devices_replace(struct device *fake, double clock_step)
 {
     struct slot *slot = &slots[0];
@@ -278,9 +284,6 @@ void devices_replace(struct device *fake, double clock_step)
     cuda_in_use = slot->pipeline != NULL;
     memset(&device_choice, 0, sizeof device_choice);
     choice_initialize(&device_choice);
-    fake_step = clock_step;
-    if (clock_step != 0) {
-        device_choice.clock = fake_clock;
-    }
+    devices_set_clock(clock_step);
     pthread_mutex_unlock(&lock);
 }

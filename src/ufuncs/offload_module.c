@@ -164,6 +164,17 @@ static PyObject *use_fake_device(PyObject *module, PyObject *args)
     return PyLong_FromLong(alive);
 }
 
+static PyObject *set_fake_clock(PyObject *module, PyObject *args)
+{
+    (void)module;
+    double step;
+    if (!PyArg_ParseTuple(args, "d:set_fake_clock", &step)) {
+        return NULL;
+    }
+    devices_set_clock(step);
+    Py_RETURN_NONE;
+}
+
 static PyObject *fail_device_call(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -199,6 +210,8 @@ static PyMethodDef functions[] = {
     {"use_fake_device", use_fake_device, METH_VARARGS,
      "use_fake_device(memory, clock_step=0): in the place of device 0; memory 0 takes it away. "
      "Returns how many objects of the one before are left."},
+    {"set_fake_clock", set_fake_clock, METH_VARARGS,
+     "set_fake_clock(step): what the choice takes for the time advances so at each look."},
     {"fail_device_call", fail_device_call, METH_VARARGS,
      "fail_device_call(n, lost): the nth call of the fake device from now on fails; 0: none."},
     {"device_calls", device_calls, METH_NOARGS, "Calls of the fake device so far."},
