@@ -1,5 +1,6 @@
-"""Where the libraries are that computing on a GPU needs. Imported when a device is asked for first."""
+"""Where the libraries are that a GPU needs. Imported when a device is asked for first."""
 
+import importlib
 import sys
 from pathlib import Path
 
@@ -17,9 +18,8 @@ def cublas():
     """Return paths and names of cuBLAS to try, the best first."""
     paths = []
     try:
-        from cuda.pathfinder import load_nvidia_dynamic_lib
-
-        paths.append(load_nvidia_dynamic_lib("cublas").abs_path)
+        pathfinder = importlib.import_module("cuda.pathfinder")
+        paths.append(pathfinder.load_nvidia_dynamic_lib("cublas").abs_path)
     except Exception:
         pass  # it is not installed, or finds none: the loader may
     for name in CUBLAS:

@@ -1,15 +1,12 @@
-"""matmul on a device: results, errors, faults, and the choice. The fake device stands for a GPU
-everywhere; tests marked `cuda` run on one."""
+"""matmul on a device: results. The fake device stands for a GPU everywhere; tests marked `cuda` run
+on one."""
 
-import json
-import os
-import subprocess
-import sys
 import threading
 import warnings
 
 import numpy as np
 import pytest
+from devices import DTYPES, FLOATS, assert_right, on_device, operand, run
 from fuzzing import copy_of, make_call, matmul_case, pair_of
 from hypothesis import given
 from numpy._core.tests.test_multiarray import MatmulCommon
@@ -18,52 +15,6 @@ from test_fuzz import Outcome, assert_same_array, assert_same_memory, profile, s
 
 import numc_ufuncs as nc
 from numc_ufuncs import _core
-
-DTYPES = "?bBhHiIlLqQefdFD"
-FLOATS = "efdFD"
-
-
-def operand(rng, shape, dtype):
-    dtype = np.dtype(dtype)
-    if dtype.kind == "b":
-        return rng.random(shape) < 0.1
-    if dtype.kind in "iu":
-        return np.frombuffer(rng.bytes(int(np.prod(shape)) * dtype.itemsize), dtype).reshape(shape)
-    values = rng.standard_normal(shape)
-    if dtype.kind == "c":
-        values = values + 1j * rng.standard_normal(shape)
-    return values.astype(dtype)
-
-
-def exact(a, b):
-    """The product, in the widest type; integers modulo 2**n."""
-    if a.dtype.kind == "b":
-        return a.astype(int) @ b.astype(int) > 0
-    if a.dtype.kind in "iu":
-        with nc.config(device="cpu"):
-            return np.matmul(a, b)
-    return a.astype("G" if a.dtype.kind == "c" else "g") @ b.astype("G")
-
-
-def assert_right(result, a, b):
-    expected = exact(a, b)
-    assert result.dtype == a.dtype and result.shape == expected.shape
-    if a.dtype.kind in "biu":
-        assert (result == expected).all()
-        return
-    eps = np.finfo(np.float32 if a.dtype.char == "e" else a.dtype).eps
-    magnitude = np.abs(a).astype("d") @ np.abs(b).astype("d")
-    allowed = 4 * eps * np.sqrt(a.shape[-1]) * magnitude
-    if a.dtype.char == "e":
-        allowed = allowed + np.finfo(a.dtype).eps * np.abs(expected)
-    assert (np.abs(result - expected) <= allowed).all()
-
-
-def on_device():
-    return nc.last_call()["device"] != "cpu"
-
-
-# ---- results ----
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -154,7 +105,7 @@ class TestMatmulOnDevice(MatmulCommon):
 
     @pytest.fixture(autouse=True)
     def forced(self, device):
-        yield
+        pass
 
 
 def assert_near(call, dtype, ours):
@@ -252,12 +203,12 @@ def test_overflow_and_invalid(device, dtype):
     assert on_device()
 
 
-# ---- options ----
+# ---- precision and kernels ----
 
 
 def test_what_the_device_cannot_raises(device):
     a = np.ones((4, 4), int)
-    with nc.config(gemm="cublas"), pytest.raises(RuntimeError, match="cuBLAS|cublas"):
+    with nc.config(gemm="cublas"), pytest.raises(RuntimeError, match=r"(?i)cublas"):
         nc.matmul(a, a)
     assert (nc.matmul(a, a) == 4).all()
 
@@ -319,214 +270,3 @@ def test_tf32_is_used_when_asked_for():
             tf32 = nc.matmul(a, b)
     exact = a.astype("d") @ b.astype("d")
     assert np.abs(tf32 - exact).max() > 10 * np.abs(ieee - exact).max()
-
-
-# ---- faults ----
-
-
-@pytest.fixture
-def fake():
-    _core.use_fake_device(1 << 28)
-    yield
-    nc.set_config(device=None)
-    assert _core.use_fake_device(0) == 0, "the pipeline left objects behind"
-
-
-@pytest.mark.usefixtures("fake")
-class TestFaults:
-    """The Nth call of the device fails, for every N until a product needs no more calls."""
-
-    def operands(self):
-        rng = np.random.default_rng(0)
-        return operand(rng, (120, 130), "l"), operand(rng, (130, 110), "l")
-
-    @pytest.mark.parametrize("warm", [False, True])
-    def test_forced_raises(self, warm):
-        a, b = self.operands()
-        kept, expected = (a.copy(), b.copy()), np.matmul(a, b)
-        nc.set_config(device="cuda", threads=2)
-        raised, calls, call = 0, 0, 0
-        while calls >= call:
-            call += 1
-            if not warm:
-                assert _core.use_fake_device(1 << 28) == 0
-            else:
-                assert (nc.matmul(a, b) == expected).all()
-            before = _core.device_calls()
-            _core.fail_device_call(call, False)
-            try:
-                assert (nc.matmul(a, b) == expected).all()
-            except RuntimeError as error:
-                assert "not complete" in str(error) and "fake" in str(error)
-                raised += 1
-            calls = _core.device_calls() - before
-            assert (a == kept[0]).all() and (b == kept[1]).all()
-            _core.fail_device_call(0, False)
-        assert raised >= (10 if warm else 50)
-
-    def test_automatic_falls_back(self):
-        a, b = self.operands()
-        expected = np.matmul(a, b)
-        on_cpu, calls, call = 0, 0, 0
-        while calls >= call:
-            call += 1
-            assert _core.use_fake_device(1 << 28) == 0
-            _core.fail_device_call(call, False)
-            assert (nc.matmul(a, b) == expected).all()
-            calls = _core.device_calls()
-            if not on_device():
-                assert "fake device failed" in nc.last_call()["reason"]
-                on_cpu += 1
-        assert on_cpu >= 50
-
-    def test_out_of_memory(self):
-        """Smaller panels, then the CPU; forced, MemoryError."""
-        a, b = self.operands()
-        expected = np.matmul(a, b)
-        for memory, device in ((1 << 17, "fake"), (1 << 10, "cpu")):
-            assert _core.use_fake_device(memory) == 0
-            assert (nc.matmul(a, b) == expected).all()
-            assert nc.last_call()["device"] == device
-        assert "out of device memory" in nc.last_call()["reason"]
-        with nc.config(device="cuda"), pytest.raises(MemoryError, match="out of device memory"):
-            nc.matmul(a, b)
-
-    def test_a_lost_device_warns_once(self):
-        a = np.ones((200, 200))
-        _core.fail_device_call(3, True)
-        with pytest.warns(RuntimeWarning, match="'cuda:0' is lost") as warned:
-            assert (nc.matmul(a, a) == 200).all()
-        assert len(warned) == 1 and not on_device()
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            assert (nc.matmul(a, a) == 200).all()
-        assert "fake device failed" in nc.last_call()["reason"]
-        with nc.config(device="cuda"), pytest.raises(RuntimeError, match="fake device failed"):
-            nc.matmul(a, a)
-
-
-def run(code, **environment):
-    """What a new process prints, as JSON."""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def test_import_loads_nothing_of_cuda():
-    code = (
-        "import json, numpy as np, numc_ufuncs as nc\n"
-        "nc.matmul(np.ones((50, 50)), np.ones((50, 50)))\n"
-        "maps = {line.split()[-1].rpartition('/')[2] for line in open('/proc/self/maps')}\n"
-        "print(json.dumps([m for m in maps if 'cuda' in m or 'cublas' in m or 'nvidia' in m]))"
-    )
-    assert run(code) == []
-
-
-def test_no_device_raises_when_forced_and_is_no_matter_otherwise():
-    code = (
-        "import json, numpy as np, numc_ufuncs as nc\n"
-        "a = np.ones((300, 300))\n"
-        "right = bool((nc.matmul(a, a) == 300).all())\n"
-        "try:\n"
-        "    with nc.config(device='cuda:0'): nc.matmul(a, a)\n"
-        "except RuntimeError as error: message = str(error)\n"
-        "print(json.dumps([right, message]))"
-    )
-    right, message = run(code, CUDA_VISIBLE_DEVICES="")
-    assert right and "matmul on device 'cuda:0' failed" in message
-
-
-FORK = """
-import json, os, numpy as np, numc_ufuncs as nc
-fake = FAKE
-if fake: nc._core.use_fake_device(1 << 28)
-a = np.ones((300, 300))
-with nc.config(device="cuda"): nc.matmul(a, a)
-reader, writer = os.pipe()
-if os.fork() == 0:
-    right = bool((nc.matmul(a, a) == 300).all())
-    try:
-        with nc.config(device="cuda"): nc.matmul(a, a)
-        message = "no exception"
-    except RuntimeError as error: message = str(error)
-    os.write(writer, json.dumps([right, nc.last_call()["device"], message]).encode())
-    os._exit(0)
-os.wait()
-with nc.config(device="cuda"): nc.matmul(a, a)
-print(os.read(reader, 4096).decode())
-"""
-
-
-@pytest.mark.parametrize("fake", ["True", pytest.param("False", marks=pytest.mark.cuda)])
-def test_a_forked_child_computes_on_the_cpu(fake):
-    right, device, message = run(FORK.replace("FAKE", fake))
-    assert right and device == "cpu" and "forked" in message
-
-
-# ---- the choice ----
-
-
-def test_the_start_is_paid_only_when_the_time_lost_exceeds_it():
-    """A clock that advances 0.2 s at each look: each call on the CPU seems to take as long."""
-    a = np.ones((300, 300), np.int8)
-    _core.use_fake_device(1 << 28, 0.2)
-    try:
-        calls = []
-        for _ in range(3):
-            nc.matmul(a, a)
-            calls.append(nc.last_call())
-        assert [call["device"] for call in calls] == ["cpu", "cpu", "fake"]
-        assert "starting" in calls[0]["reason"] and "starting" in calls[1]["reason"]
-        assert calls[2]["reason"] == "sooner done there"
-        with nc.config(device="cpu"):
-            nc.matmul(a, a)
-        assert nc.last_call()["device"] == "cpu" and nc.last_call()["reason"] == "asked for"
-        nc.matmul(np.ones((3, 3)), np.ones((3, 3)))
-        assert nc.last_call()["reason"] == "too small for a device"
-    finally:
-        _core.use_fake_device(0)
-
-
-def test_a_short_script_does_not_wait_for_a_device():
-    a = np.ones((300, 300))
-    _core.use_fake_device(1 << 28, 1e-3)
-    try:
-        for _ in range(20):
-            nc.matmul(a, a)
-            assert "starting" in nc.last_call()["reason"]
-    finally:
-        _core.use_fake_device(0)
-
-
-@pytest.mark.parametrize("sooner", ["fake", "cpu"])
-def test_what_was_sooner_is_kept(sooner):
-    """By a clock that only runs on one of them, after both had their turns."""
-    a = np.ones((200, 200), np.int16)
-    _core.use_fake_device(1 << 28)
-    try:
-        for device in ("cuda", "cpu"):
-            _core.set_fake_clock(1.0 if (device == "cpu") == (sooner == "fake") else 1e-6)
-            for _ in range(3):
-                with nc.config(device=device):
-                    nc.matmul(a, a)
-        for _ in range(10):
-            nc.matmul(a, a)
-            assert nc.last_call()["device"] == sooner
-    finally:
-        _core.use_fake_device(0)
-
-
-def test_last_call_is_per_thread():
-    nc.matmul(np.ones((3, 3)), np.ones((3, 3)))
-    seen = []
-    thread = threading.Thread(target=lambda: seen.append(nc.last_call()))
-    thread.start()
-    thread.join()
-    assert seen == [None] and nc.last_call()["op"] == "matmul"

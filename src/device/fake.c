@@ -1,130 +1,11 @@
-/* The fake device. What is put into a queue stays there until somebody waits for it, but for some
- * that is done at random: a missing dependency shows as a wrong result. */
+/* The fake device. */
 #include "fake.h"
 
-#include <pthread.h>
+#include "fake_queue.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Added to a pointer it gives an address that no process has. */
-static const uintptr_t OFFSET = (uintptr_t)1 << 62;
-
-enum operation_kind { FOLLOW, COPY, MULTIPLY, RELEASE };
-
-struct operation {
-    enum operation_kind kind;
-    struct queue *queue; /* FOLLOW: until so much of it is done */
-    uint64_t ticket;
-    char *to;
-    const char *from;
-    size_t bytes;
-    struct gemm gemm;
-};
-
-struct queue {
-    struct queue *next;
-    struct operation *operations; /* from the one with ticket `base` on */
-    uint64_t base, done, count, room;
-};
-
-struct event {
-    struct queue *queue;
-    uint64_t ticket;
-};
-
-struct fake {
-    struct device device;
-    pthread_mutex_t lock;
-    struct queue *queues;
-    uint64_t random;
-    size_t used;
-    long calls, fail_at, alive;
-    enum status failure;
-    bool lost;
-    const char *pinned;
-    size_t pinned_bytes;
-};
-
-static char *host_pointer(device_address address)
-{
-    return (char *)(address - OFFSET);
-}
-
-/* In front of what is allocated, its size. */
-enum { HEADER = 64 };
-
-static void free_block(struct fake *fake, char *block)
-{
-    size_t bytes;
-    memcpy(&bytes, block - HEADER, sizeof bytes);
-    fake->used -= bytes;
-    fake->alive--;
-    free(block - HEADER);
-}
-
-/* ---- doing what is in a queue ---- */
-
-static void run_until(struct fake *fake, struct queue *queue, uint64_t ticket)
-{
-    while (queue->done < ticket) {
-        const struct operation operation = queue->operations[queue->done - queue->base];
-        if (operation.kind == FOLLOW && !fake->lost) {
-            run_until(fake, operation.queue, operation.ticket);
-        } else if (operation.kind == COPY && !fake->lost) {
-            memcpy(operation.to, operation.from, operation.bytes);
-        } else if (operation.kind == MULTIPLY && !fake->lost) {
-            const struct gemm *gemm = &operation.gemm;
-            fake_multiply(gemm, host_pointer(gemm->a.at), host_pointer(gemm->b.at),
-                          host_pointer(gemm->c));
-        } else if (operation.kind == RELEASE) {
-            free_block(fake, operation.to);
-        }
-        queue->done++;
-    }
-}
-
-static uint64_t random_below(struct fake *fake, uint64_t bound)
-{
-    fake->random = fake->random * 6364136223846793005u + 1442695040888963407u;
-    return (fake->random >> 33) % bound;
-}
-
-static void run_some(struct fake *fake)
-{
-    for (struct queue *queue = fake->queues; queue != NULL; queue = queue->next) {
-        const uint64_t left = queue->count - queue->done;
-        if (left > 0 && random_below(fake, 4) == 0) {
-            run_until(fake, queue, queue->done + 1 + random_below(fake, left));
-        }
-    }
-}
-
-static void run_all(struct fake *fake)
-{
-    for (struct queue *queue = fake->queues; queue != NULL; queue = queue->next) {
-        run_until(fake, queue, queue->count);
-    }
-}
-
-static enum status put(struct fake *fake, struct queue *queue, const struct operation *operation)
-{
-    if (queue->done == queue->count) {
-        queue->base = queue->count;
-    }
-    if (queue->count - queue->base == queue->room) {
-        const uint64_t room = 2 * queue->room;
-        struct operation *operations = realloc(queue->operations, room * sizeof *operations);
-        if (operations == NULL) {
-            return STATUS_NO_HOST_MEMORY;
-        }
-        queue->operations = operations;
-        queue->room = room;
-    }
-    queue->operations[queue->count++ - queue->base] = *operation;
-    run_some(fake);
-    return STATUS_OK;
-}
 
 /* ---- entries; each that may fail begins with `begin` and ends with `end` ---- */
 
@@ -182,14 +63,14 @@ static enum status alloc(struct device *device, struct queue *queue, size_t byte
     enum status status = begin(device, &fake);
     (void)queue;
     if (status == STATUS_OK && fake->used + bytes > device->memory) {
-        run_all(fake);
+        fake_run_all(fake);
         status = fake->used + bytes > device->memory ? STATUS_NO_DEVICE_MEMORY : STATUS_OK;
     }
     char *block = status == STATUS_OK ? malloc(bytes + HEADER) : NULL;
     if (block != NULL) {
         memcpy(block, &bytes, sizeof bytes);
         memset(block + HEADER, 0xA5, bytes);
-        *address = (uintptr_t)(block + HEADER) + OFFSET;
+        *address = fake_address(block + HEADER);
         fake->used += bytes;
         fake->alive++;
     } else if (status == STATUS_OK) {
@@ -205,10 +86,10 @@ static void release(struct device *device, struct queue *queue, device_address a
         return;
     }
     pthread_mutex_lock(&fake->lock);
-    const struct operation operation = {.kind = RELEASE, .to = host_pointer(address)};
-    if (put(fake, queue, &operation) != STATUS_OK) {
-        run_until(fake, queue, queue->count);
-        free_block(fake, operation.to);
+    const struct operation operation = {.kind = RELEASE, .to = fake_pointer(address)};
+    if (fake_put(fake, queue, &operation) != STATUS_OK) {
+        fake_run_until(fake, queue, queue->count);
+        fake_free(fake, operation.to);
     }
     pthread_mutex_unlock(&fake->lock);
 }
@@ -267,7 +148,7 @@ static void release_queue(struct device *device, struct queue *queue)
         return;
     }
     pthread_mutex_lock(&fake->lock);
-    run_until(fake, queue, queue->count);
+    fake_run_until(fake, queue, queue->count);
     struct queue **link = &fake->queues;
     while (*link != queue) {
         link = &(*link)->next;
@@ -312,7 +193,7 @@ static enum status follow(struct device *device, struct queue *queue, struct eve
     if (status == STATUS_OK && event->queue != NULL) {
         const struct operation operation = {
             .kind = FOLLOW, .queue = event->queue, .ticket = event->ticket};
-        status = put(fake, queue, &operation);
+        status = fake_put(fake, queue, &operation);
     }
     return end(fake, status);
 }
@@ -322,7 +203,7 @@ static enum status wait(struct device *device, struct event *event)
     struct fake *fake;
     const enum status status = begin(device, &fake);
     if (status == STATUS_OK && event->queue != NULL) {
-        run_until(fake, event->queue, event->ticket);
+        fake_run_until(fake, event->queue, event->ticket);
     }
     return end(fake, status);
 }
@@ -332,7 +213,7 @@ static enum status poll(struct device *device, struct event *event, bool *happen
     struct fake *fake;
     const enum status status = begin(device, &fake);
     if (status == STATUS_OK) {
-        run_some(fake);
+        fake_run_some(fake);
         *happened = event->queue == NULL || event->queue->done >= event->ticket;
     }
     return end(fake, status);
@@ -343,7 +224,7 @@ static enum status drain(struct device *device, struct queue *queue)
     struct fake *fake;
     const enum status status = begin(device, &fake);
     if (status == STATUS_OK) {
-        run_until(fake, queue, queue->count);
+        fake_run_until(fake, queue, queue->count);
     }
     return end(fake, status);
 }
@@ -355,7 +236,7 @@ static enum status copy(struct device *device, struct queue *queue, char *to, co
     enum status status = begin(device, &fake);
     if (status == STATUS_OK) {
         const struct operation operation = {.kind = COPY, .to = to, .from = from, .bytes = bytes};
-        status = put(fake, queue, &operation);
+        status = fake_put(fake, queue, &operation);
     }
     return end(fake, status);
 }
@@ -363,13 +244,13 @@ static enum status copy(struct device *device, struct queue *queue, char *to, co
 static enum status upload(struct device *device, struct queue *queue, device_address to,
                           const void *from, size_t bytes)
 {
-    return copy(device, queue, host_pointer(to), from, bytes);
+    return copy(device, queue, fake_pointer(to), from, bytes);
 }
 
 static enum status download(struct device *device, struct queue *queue, void *to,
                             device_address from, size_t bytes)
 {
-    return copy(device, queue, to, host_pointer(from), bytes);
+    return copy(device, queue, to, fake_pointer(from), bytes);
 }
 
 static enum status multiply(struct device *device, struct queue *queue, const struct gemm *gemm)
@@ -378,7 +259,7 @@ static enum status multiply(struct device *device, struct queue *queue, const st
     enum status status = begin(device, &fake);
     if (status == STATUS_OK) {
         const struct operation operation = {.kind = MULTIPLY, .gemm = *gemm};
-        status = put(fake, queue, &operation);
+        status = fake_put(fake, queue, &operation);
     }
     return end(fake, status);
 }

@@ -34,7 +34,7 @@ static PyObject *set_process_offload(PyObject *module, PyObject *args)
     of_process.device = device != 0 ? device : of_process.device;
     of_process.precision = precision != 0 ? precision : of_process.precision;
     of_process.kernel = kernel != 0 ? kernel : of_process.kernel;
-    Py_RETURN_NONE;
+    return Py_NewRef(Py_None);
 }
 
 static PyObject *set_thread_offload(PyObject *module, PyObject *args)
@@ -46,7 +46,7 @@ static PyObject *set_thread_offload(PyObject *module, PyObject *args)
         return NULL;
     }
     of_thread = options;
-    Py_RETURN_NONE;
+    return Py_NewRef(Py_None);
 }
 
 static PyObject *get_thread_offload(PyObject *module, PyObject *unused)
@@ -96,7 +96,7 @@ static PyObject *last_call(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
     if (record.op == NULL) {
-        Py_RETURN_NONE;
+        return Py_NewRef(Py_None);
     }
     PyObject *seconds =
         record.seconds >= 0 ? PyFloat_FromDouble(record.seconds) : Py_NewRef(Py_None);
@@ -138,7 +138,7 @@ static PyObject *limit_device_memory(PyObject *module, PyObject *args)
     if (device_pipeline(0) != NULL) {
         pipeline_limit_memory(device_pipeline(0), (size_t)bytes);
     }
-    Py_RETURN_NONE;
+    return Py_NewRef(Py_None);
 }
 
 /* ---- the fake device ---- */
@@ -172,7 +172,7 @@ static PyObject *set_fake_clock(PyObject *module, PyObject *args)
         return NULL;
     }
     devices_set_clock(step);
-    Py_RETURN_NONE;
+    return Py_NewRef(Py_None);
 }
 
 static PyObject *fail_device_call(PyObject *module, PyObject *args)
@@ -187,7 +187,7 @@ static PyObject *fail_device_call(PyObject *module, PyObject *args)
         return PyErr_Format(PyExc_ValueError, "there is no fake device");
     }
     fake_fail(fake, call, lost ? STATUS_LOST : STATUS_FAILED);
-    Py_RETURN_NONE;
+    return Py_NewRef(Py_None);
 }
 
 static PyObject *device_calls(PyObject *module, PyObject *unused)
