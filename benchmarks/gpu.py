@@ -15,8 +15,8 @@ import numpy as np
 import numc_ufuncs as nc
 from numc_ufuncs import _core
 
-PAUSE_SECONDS = 0.02  # after calls on the CPU, whose threads keep spinning for a while
-ROUNDS = 5
+PAUSE_SECONDS = 0.12
+BLOCKS, LEAST_CALLS, MOST_CALLS = 2, 2, 100
 NAMES = {"f": "float32", "d": "float64", "i": "int32", "l": "int64", "e": "float16"}
 NAMES |= {"F": "complex64", "D": "complex128", "b": "int8", "?": "bool"}
 
@@ -44,22 +44,26 @@ def operand(shape, dtype, seed=0):
 
 
 def median_seconds(calls, budget=2.0):
-    """Seconds of each of the calls, by name, made in turn: about `budget` seconds in all."""
+    """Seconds of each of the calls, by name, within about `budget` seconds in all.
+
+    Each has the machine to itself twice, after a pause: threads of OpenBLAS, torch and OpenMP keep
+    spinning for a while, and would take the processors from whoever comes next.
+    """
     samples = {name: [] for name in calls}
-    for call in calls.values():
-        call()
-    end = time.perf_counter() + budget
-    rounds = 0
-    while rounds < ROUNDS or (time.perf_counter() < end and rounds < 200):
+    share = budget / BLOCKS / len(calls)
+    for _ in range(BLOCKS):
         for name, call in calls.items():
-            time.sleep(PAUSE_SECONDS if len(calls) > 1 else 0)
-            start = time.perf_counter()
-            result = call()
-            samples[name].append(time.perf_counter() - start)
-            del result
-        rounds += 1
-        if time.perf_counter() > end and rounds >= 3:
-            break
+            time.sleep(PAUSE_SECONDS)
+            call()
+            end = time.perf_counter() + share
+            for done in range(MOST_CALLS):
+                start = time.perf_counter()
+                result = call()
+                now = time.perf_counter()
+                samples[name].append(now - start)
+                del result
+                if now > end and done + 1 >= LEAST_CALLS:
+                    break
     return {name: statistics.median(of) for name, of in samples.items()}
 
 
@@ -331,6 +335,26 @@ def part_errors():
     table("largest error of 576 elements", ("case", "numpy", "cublas", "tiled"), rows)
 
 
+def part_stages():
+    """Where the time goes: when the last of each piece was queued, and the end, in ms."""
+    rows = []
+    for dtype, n in (("f", 2048), ("d", 1024), ("f", 4096), ("d", 4096), ("d", 8192)):
+        a, b = operand((n, n), dtype, 1), operand((n, n), dtype, 2)
+        for threads in (8, 12, 16):
+            times = []
+            time.sleep(PAUSE_SECONDS)
+            for _ in range(12):
+                start = time.perf_counter()
+                with nc.config(threads=threads):
+                    result = on("cuda")(a, b)
+                times.append((*_core.last_times(), time.perf_counter() - start))
+                del result
+            stages = sorted(times[2:], key=lambda of: of[-1])[len(times[2:]) // 2]
+            rows.append((f"{NAMES[dtype]} {n}, {threads} threads", *map(ms, stages)))
+    columns = ("case, ms", "last upload", "last product", "last download", "end", "call")
+    table("stages", columns, rows)
+
+
 SWEEP_SHAPES = {
     "square": lambda n: (n, n, n),
     "tall": lambda n: (n, 32, n),
@@ -359,7 +383,7 @@ def part_sweep(seconds=240):
                 for _ in range(6):
                     calls["auto"]()
                 where = nc.last_call()["device"]
-                of = median_seconds(calls, 0.15)
+                of = median_seconds(calls, 0.1)
                 slow_cpu = slow_cpu or of["cpu"] > 0.2
                 best = min(of["cuda"], of.get("cpu", 9e9))
                 cells += 1
@@ -385,7 +409,7 @@ PARTS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], metavar="part")
-    names = parser.parse_args().parts or [name for name in PARTS if name != "sweep"]
+    names = parser.parse_args().parts or [name for name in PARTS if name not in ("sweep", "tune")]
     print("; ".join(f"{key}: {value}" for key, value in nc.info().items()))
     for name in names:
         start = time.perf_counter()

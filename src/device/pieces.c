@@ -3,41 +3,67 @@
 
 #include "kernels.h"
 
-/* A thread with its lane, whose slots it uses in turn. */
+enum { MOST_DOWNLOADS = LANE_SLOTS / 2 /* pending, while there is something to be uploaded */ };
+
+/* A thread with its lane. */
 struct worker {
     struct run *run;
     struct lane *lane;
-    struct work pending[LANE_SLOTS]; /* what each slot is in use for */
-    int next;
+    struct work pending[LANE_SLOTS]; /* what each slot is in use for, */
+    unsigned since[LANE_SLOTS];      /* and since which piece */
+    unsigned pieces;
+    int downloads; /* that are pending */
 };
+
+static bool is_older(const struct worker *worker, int slot, int than)
+{
+    return than < 0 || worker->since[slot] < worker->since[than];
+}
+
+/* A slot in use for that, the one that has been longest; -1: none. */
+static int oldest(const struct worker *worker, enum work_kind kind)
+{
+    int found = -1;
+    for (int slot = 0; slot < LANE_SLOTS; slot++) {
+        if (worker->pending[slot].kind == kind && is_older(worker, slot, found)) {
+            found = slot;
+        }
+    }
+    return found;
+}
+
+static void store_result(struct run *run, const struct work *work, const char *slot)
+{
+    const char *from =
+        work->direct ? work->part.from.data + work->first * (ptrdiff_t)run->size : slot;
+    const int floats = run->plan->task.type.kind == ELEMENT_COMPLEX ? 2 : 1;
+    if (run->scans && !run->nonfinite &&
+        !floats_are_finite(run->size / (size_t)floats, from, (work->end - work->first) * floats)) {
+        run->nonfinite = true;
+    }
+    if (!work->direct) {
+        part_scatter(&work->part, run->size, work->first, work->end, from);
+    }
+}
 
 static enum status finish(struct worker *worker, int slot)
 {
     struct run *run = worker->run;
-    struct work *work = &worker->pending[slot];
-    if (work->kind == WORK_NONE) {
-        return STATUS_OK;
-    }
-    const enum work_kind kind = work->kind;
-    work->kind = WORK_NONE;
-    enum status status = run->device->wait(run->device, worker->lane->event[slot]);
-    if (kind == WORK_DOWNLOAD) {
-        const char *from = work->direct ? work->part.from.data + work->first * (ptrdiff_t)run->size
-                                        : worker->lane->slot[slot];
-        const int floats = run->plan->task.type.kind == ELEMENT_COMPLEX ? 2 : 1;
-        if (status == STATUS_OK && run->scans && !run->nonfinite &&
-            !floats_are_finite(run->size / (size_t)floats, from,
-                               (work->end - work->first) * floats)) {
-            run->nonfinite = true;
-        }
-        if (status == STATUS_OK && !work->direct) {
-            part_scatter(&work->part, run->size, work->first, work->end, from);
-        }
-        pthread_mutex_lock(&run->lock);
-        run->downloading--;
-        pthread_mutex_unlock(&run->lock);
+    const struct work work = worker->pending[slot];
+    worker->pending[slot].kind = WORK_NONE;
+    worker->downloads -= work.kind == WORK_DOWNLOAD;
+    const enum status status = run->device->wait(run->device, worker->lane->event[slot]);
+    if (status == STATUS_OK && work.kind == WORK_DOWNLOAD) {
+        store_result(run, &work, worker->lane->slot[slot]);
     }
     return status;
+}
+
+static void note_pending(struct worker *worker, const struct work *work, int slot)
+{
+    worker->pending[slot] = *work;
+    worker->since[slot] = worker->pieces++;
+    worker->downloads += work->kind == WORK_DOWNLOAD;
 }
 
 static enum status upload(struct worker *worker, const struct work *work, int slot)
@@ -59,12 +85,13 @@ static enum status upload(struct worker *worker, const struct work *work, int sl
         status = device->record(device, worker->lane->event[slot], run->session->upload);
     }
     if (status == STATUS_OK) {
-        worker->pending[slot] = *work;
+        note_pending(worker, work, slot);
     }
     pthread_mutex_lock(&run->lock);
     if (run_holds(run, status)) {
         const ptrdiff_t part = work->tile / run->plan->slots[work->operand].uses;
         run->up_left[work->operand][part] -= n;
+        run->times.last_upload = run_seconds(run);
         run_multiply(run);
     }
     pthread_mutex_unlock(&run->lock);
@@ -85,7 +112,7 @@ static enum status download(struct worker *worker, const struct work *work, int 
         status = device->record(device, worker->lane->event[slot], run->session->download);
     }
     if (status == STATUS_OK) {
-        worker->pending[slot] = *work;
+        note_pending(worker, work, slot);
     }
     pthread_mutex_lock(&run->lock);
     if (status == STATUS_OK && run->down_left[work->tile] == n) {
@@ -95,44 +122,77 @@ static enum status download(struct worker *worker, const struct work *work, int 
     }
     if (run_holds(run, status)) {
         run->down_left[work->tile] -= n;
+        run->times.last_download = run_seconds(run);
         run_multiply(run);
     }
     pthread_mutex_unlock(&run->lock);
     return status;
 }
 
-static bool has_pending(const struct worker *worker)
+/* A slot that is not in use, -1 after a failure. Who has to wait for one makes memory ready meanwhile. */
+static int free_slot(struct worker *worker, enum status *status)
 {
-    for (int i = 0; i < LANE_SLOTS; i++) {
-        if (worker->pending[i].kind != WORK_NONE) {
-            return true;
+    struct run *run = worker->run;
+    int slot = oldest(worker, WORK_NONE);
+    bool happened = false;
+    while (slot < 0 && *status == STATUS_OK) {
+        const int upload = oldest(worker, WORK_UPLOAD);
+        const int wanted = upload >= 0 ? upload : oldest(worker, WORK_DOWNLOAD);
+        *status = run->device->poll(run->device, worker->lane->event[wanted], &happened);
+        if (*status == STATUS_OK && (happened || !fresh_touch_some(run->fresh))) {
+            *status = finish(worker, wanted);
+            slot = wanted;
         }
     }
-    return false;
+    return *status == STATUS_OK ? slot : -1;
 }
 
-static enum status finish_oldest(struct worker *worker)
+/* Stores a piece of the result that is there. */
+static enum status finish_what_came(struct worker *worker)
 {
-    const int slot = worker->next;
-    worker->next = (slot + 1) % LANE_SLOTS;
-    return finish(worker, slot);
+    const int slot = oldest(worker, WORK_DOWNLOAD);
+    bool happened = false;
+    enum status status = STATUS_OK;
+    if (slot >= 0) {
+        struct device *device = worker->run->device;
+        status = device->poll(device, worker->lane->event[slot], &happened);
+    }
+    return status == STATUS_OK && happened ? finish(worker, slot) : status;
+}
+
+static enum status finish_all(struct worker *worker)
+{
+    static const enum work_kind kinds[] = {WORK_DOWNLOAD, WORK_UPLOAD};
+    enum status status = STATUS_OK;
+    for (int i = 0; i < 2; i++) {
+        int slot = oldest(worker, kinds[i]);
+        while (slot >= 0 && status == STATUS_OK) {
+            status = finish(worker, slot);
+            slot = oldest(worker, kinds[i]);
+        }
+    }
+    return status;
 }
 
 static enum status work_with_lane(struct worker *worker)
 {
+    struct run *run = worker->run;
     enum status status = STATUS_OK;
     while (status == STATUS_OK) {
-        const struct work work = run_take_work(worker->run, !has_pending(worker));
-        const int slot = worker->next;
-        status = finish_oldest(worker);
-        if (work.kind == WORK_OVER && !has_pending(worker)) {
+        status = finish_what_came(worker);
+        const int slot = status == STATUS_OK ? free_slot(worker, &status) : -1;
+        if (slot < 0) {
             break;
         }
-        if (status == STATUS_OK && work.kind == WORK_UPLOAD) {
-            status = upload(worker, &work, slot);
-        } else if (status == STATUS_OK && work.kind == WORK_DOWNLOAD) {
-            status = download(worker, &work, slot);
+        const struct work work =
+            run_take_work(run, worker->downloads < MOST_DOWNLOADS, worker->downloads == 0);
+        if (work.kind == WORK_OVER) {
+            status = finish_all(worker);
+            break;
         }
+        status = work.kind == WORK_UPLOAD     ? upload(worker, &work, slot)
+                 : work.kind == WORK_DOWNLOAD ? download(worker, &work, slot)
+                                              : finish(worker, oldest(worker, WORK_DOWNLOAD));
     }
     return status;
 }

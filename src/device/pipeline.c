@@ -1,14 +1,15 @@
 /* One call: makes the plan and lets threads carry it out, with smaller tiles if memory lacks. */
 #include "pipeline.h"
 
+#include "choice.h"
 #include "parallel.h"
 #include "run.h"
 
 #include <stdlib.h>
 
 enum {
-    MOST_THREADS = 12, /* that copy: more gain nothing */
-    MOST_LANES = 24,   /* of all calls at once */
+    MOST_THREADS = 16, /* that copy: more gain nothing */
+    MOST_LANES = 32,   /* of all calls at once */
     LEAST_CHUNK = 256 << 10,
     LEAST_BUDGET = 1 << 16,
 };
@@ -18,6 +19,11 @@ struct pipeline {
     struct resources *resources;
     _Atomic size_t memory;
 };
+
+double run_seconds(const struct run *run)
+{
+    return choice_clock() - run->started;
+}
 
 static bool count_elements(struct run *run)
 {
@@ -47,7 +53,7 @@ static int choose_threads(struct run *run)
     threads = threads < MOST_THREADS ? threads : MOST_THREADS;
     threads = task->batch > 1 || pieces > threads ? threads : (int)pieces;
     /* Some pieces for everybody, so that all end at about the same time. */
-    ptrdiff_t chunk = bytes / (4 * threads) / LEAST_CHUNK * LEAST_CHUNK;
+    ptrdiff_t chunk = bytes / (6 * threads) / LEAST_CHUNK * LEAST_CHUNK;
     chunk = task->batch > 1 || chunk > SLOT_BYTES ? SLOT_BYTES
             : chunk < LEAST_CHUNK                 ? LEAST_CHUNK
                                                   : chunk;
@@ -59,7 +65,10 @@ static enum status run_plan(struct pipeline *pipeline, const struct plan *plan,
                             struct pipeline_report *report)
 {
     struct device *device = pipeline->device;
+    struct fresh fresh;
     struct run run = {
+        .fresh = &fresh,
+        .started = choice_clock(),
         .device = device,
         .resources = pipeline->resources,
         .plan = plan,
@@ -81,9 +90,15 @@ static enum status run_plan(struct pipeline *pipeline, const struct plan *plan,
         status = device->alloc(device, run.session->upload, plan->bytes, &run.memory);
     }
     if (status == STATUS_OK) {
+        fresh_initialize(&fresh, &plan->task);
+        if (run.pinned[OPERAND_C]) {
+            fresh.next = fresh.end;
+        }
         run.threads = choose_threads(&run);
         report->threads = region_run(run.threads, run_share, &run);
         report->nonfinite = run.nonfinite;
+        report->times = run.times;
+        report->times.end = run_seconds(&run);
         status = run.status;
         for (int i = 0; i < COMPUTE_QUEUES && status != STATUS_OK; i++) {
             if (device->drain(device, run.session->compute[i]) != STATUS_OK) {

@@ -13,9 +13,15 @@ struct pipeline *pipeline_new(struct device *device, size_t memory);
 void pipeline_delete(struct pipeline *pipeline);
 void pipeline_limit_memory(struct pipeline *pipeline, size_t memory);
 
+/* Seconds since the start of the call when the last of each was put into its queue. */
+struct pipeline_times {
+    double last_upload, last_product, last_download, end;
+};
+
 struct pipeline_report {
     int threads;    /* that copied */
     bool nonfinite; /* the result has infinities or NaNs */
+    struct pipeline_times times;
 };
 
 /* Several threads may call it at once. Without STATUS_OK the result is undefined. */

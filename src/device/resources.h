@@ -7,9 +7,9 @@
 
 enum {
     /* Small slots stay in the processor's cache, between the copy of the processor and that of the
-     * device; four hide the latency. */
-    LANE_SLOTS = 4,
-    SLOT_BYTES = 2 << 20,
+     * device. Half of a thread's may wait for products while it uploads with the others. */
+    LANE_SLOTS = 8,
+    SLOT_BYTES = 1 << 20,
     COMPUTE_QUEUES = 3,
 };
 

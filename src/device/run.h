@@ -4,7 +4,9 @@
 #define NUMC_RUN_H
 
 #include "device.h"
+#include "fresh.h"
 #include "part.h"
+#include "pipeline.h"
 #include "plan.h"
 #include "resources.h"
 
@@ -21,6 +23,10 @@ struct run {
     bool pinned[OPERANDS];
     bool scans; /* the result for infinities and NaNs */
     _Atomic bool nonfinite;
+    struct fresh *fresh;
+    double started;
+    struct pipeline_times times; /* each is written by whoever gets there last */
+    _Atomic unsigned changes;    /* counts them, for those who wait without the lock */
 
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t changed;
@@ -31,10 +37,9 @@ struct run {
     ptrdiff_t *up_left[OPERANDS]; /* elements of each part that are not in the queue */
     ptrdiff_t multiplied;         /* tiles that are in a queue, */
     bool multiplying;             /* and one is being put there */
-    ptrdiff_t computed;           /* tiles that are known to be done */
     ptrdiff_t down_tile, down_element;
     ptrdiff_t *down_left; /* elements of each tile that are not in the queue */
-    int downloading;      /* pieces on their way */
+    int sleeping;         /* threads that wait for a change */
 };
 
 enum work_kind { WORK_NONE, WORK_UPLOAD, WORK_DOWNLOAD, WORK_LATER, WORK_OVER };
@@ -53,10 +58,12 @@ struct work {
 /* True if the status is good; otherwise the call ends with it. Under the lock. */
 bool run_holds(struct run *run, enum status status);
 
+double run_seconds(const struct run *run);
+
 ptrdiff_t run_result_depth(const struct run *run);
 
-/* With `wait`, does not return WORK_LATER. */
-struct work run_take_work(struct run *run, bool wait);
+/* Prefers pieces of the result if `prefers_result`. With `wait`, does not return WORK_LATER. */
+struct work run_take_work(struct run *run, bool prefers_result, bool wait);
 
 /* Puts all products into queues whose operands are there, in order. Called with the lock, which is
  * not held meanwhile. */

@@ -1,14 +1,28 @@
 /* What can be done now: which piece is to be copied next, and which products can be started. */
 #include "run.h"
 
-enum { DIRECT_CHUNK = 32 << 20 /* between pinned memory and the device */ };
+#include <sched.h>
+
+enum {
+    DIRECT_CHUNK = 32 << 20, /* between pinned memory and the device */
+    LEAST_LAST_CHUNK = 64 << 10,
+    SPINS = 2000,
+};
+
+static void announce(struct run *run)
+{
+    run->changes++;
+    if (run->sleeping > 0) {
+        pthread_cond_broadcast(&run->changed);
+    }
+}
 
 static void fail(struct run *run, enum status status)
 {
     if (run->status == STATUS_OK) {
         run->status = status;
     }
-    pthread_cond_broadcast(&run->changed);
+    announce(run);
 }
 
 bool run_holds(struct run *run, enum status status)
@@ -29,12 +43,19 @@ static struct event *multiplied_event(const struct run *run, ptrdiff_t tile)
     return run->session->multiplied[tile % run_result_depth(run)];
 }
 
-static ptrdiff_t chunk_end(const struct run *run, const struct part *part, ptrdiff_t first,
-                           bool direct)
+/* The last tile is cut finer: all threads take part in its way back. */
+static ptrdiff_t chunk_end(const struct run *run, const struct work *work)
 {
-    const ptrdiff_t chunk = direct ? DIRECT_CHUNK / (ptrdiff_t)run->size : run->chunk;
-    const ptrdiff_t left = part_elements(part) - first;
-    return first + (left < chunk ? left : chunk);
+    const ptrdiff_t elements = part_elements(&work->part), left = elements - work->first;
+    ptrdiff_t chunk = run->chunk;
+    if (work->direct) {
+        chunk = DIRECT_CHUNK / (ptrdiff_t)run->size;
+    } else if (work->operand == OPERAND_C && work->tile == run->plan->tiles - 1) {
+        const ptrdiff_t share = elements / run->threads + 1;
+        const ptrdiff_t least = LEAST_LAST_CHUNK / (ptrdiff_t)run->size;
+        chunk = share > chunk ? chunk : share > least ? share : least;
+    }
+    return work->first + (left < chunk ? left : chunk);
 }
 
 /* Goes on to the next part that has to be uploaded: of b first, then of a. */
@@ -77,7 +98,7 @@ static bool take_upload(struct run *run, struct work *work)
     work->part = plan_part(run->plan, work->tile, work->operand);
     work->direct = run->pinned[work->operand] && part_is_contiguous(&work->part, run->size);
     work->first = run->up_element;
-    work->end = chunk_end(run, &work->part, work->first, work->direct);
+    work->end = chunk_end(run, work);
     run->up_element = work->end;
     if (work->end == part_elements(&work->part)) {
         next_upload(run);
@@ -85,25 +106,9 @@ static bool take_upload(struct run *run, struct work *work)
     return true;
 }
 
-static bool is_computed(struct run *run)
+static bool take_download(struct run *run, struct work *work)
 {
-    if (run->down_tile < run->computed) {
-        return true;
-    }
-    bool happened = false;
-    if (run_holds(run, run->device->poll(run->device, multiplied_event(run, run->down_tile),
-                                         &happened)) &&
-        happened) {
-        run->computed = run->down_tile + 1;
-    }
-    return happened;
-}
-
-/* With `patient`, also what the device has not computed yet. */
-static bool take_download(struct run *run, struct work *work, bool patient)
-{
-    if (run->down_tile == run->multiplied ||
-        (!patient && (run->downloading >= run->threads || !is_computed(run)))) {
+    if (run->down_tile == run->multiplied) {
         return false;
     }
     work->kind = WORK_DOWNLOAD;
@@ -112,25 +117,40 @@ static bool take_download(struct run *run, struct work *work, bool patient)
     work->part = plan_part(run->plan, work->tile, OPERAND_C);
     work->direct = run->pinned[OPERAND_C] && part_is_contiguous(&work->part, run->size);
     work->first = run->down_element;
-    work->end = chunk_end(run, &work->part, work->first, work->direct);
+    work->end = chunk_end(run, work);
     if (work->first == 0 &&
         !run_holds(run, run->device->follow(run->device, run->session->download,
                                             multiplied_event(run, work->tile)))) {
         return false;
     }
-    run->downloading++;
     run->down_element = work->end;
     if (work->end == part_elements(&work->part)) {
         run->down_element = 0;
         run->down_tile++;
         if (run->down_tile == run->plan->tiles) {
-            pthread_cond_broadcast(&run->changed); /* it is over for those who wait */
+            announce(run); /* it is over for those who wait */
         }
     }
     return true;
 }
 
-struct work run_take_work(struct run *run, bool wait)
+/* Called with the lock. Most changes come so soon that falling asleep and waking up would take longer. */
+static void wait_for_change(struct run *run)
+{
+    const unsigned seen = run->changes;
+    pthread_mutex_unlock(&run->lock);
+    for (int i = 0; i < SPINS && run->changes == seen; i++) {
+        sched_yield();
+    }
+    pthread_mutex_lock(&run->lock);
+    while (run->changes == seen) {
+        run->sleeping++;
+        pthread_cond_wait(&run->changed, &run->lock);
+        run->sleeping--;
+    }
+}
+
+struct work run_take_work(struct run *run, bool prefers_result, bool wait)
 {
     struct work work = {.kind = WORK_LATER};
     pthread_mutex_lock(&run->lock);
@@ -139,15 +159,15 @@ struct work run_take_work(struct run *run, bool wait)
             work.kind = WORK_OVER;
             break;
         }
-        if (take_download(run, &work, false) || take_upload(run, &work) ||
-            take_download(run, &work, true)) {
+        if ((prefers_result && take_download(run, &work)) || take_upload(run, &work) ||
+            take_download(run, &work)) {
             break;
         }
         if (run->status == STATUS_OK) {
             if (!wait) {
                 break;
             }
-            pthread_cond_wait(&run->changed, &run->lock);
+            wait_for_change(run);
         }
     }
     pthread_mutex_unlock(&run->lock);
@@ -223,7 +243,8 @@ void run_multiply(struct run *run)
         run->multiplying = false;
         if (run_holds(run, status)) {
             run->multiplied++;
-            pthread_cond_broadcast(&run->changed);
+            run->times.last_product = run_seconds(run);
+            announce(run);
         }
     }
 }

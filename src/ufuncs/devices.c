@@ -20,6 +20,7 @@ struct slot {
 };
 
 struct choice device_choice;
+_Thread_local struct pipeline_times device_times;
 
 static struct slot slots[MOST_DEVICES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* nobody waits for the GIL under it */

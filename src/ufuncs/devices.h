@@ -30,6 +30,9 @@ bool device_give_up(int ordinal, const char *reason);
 /* What is shared by all devices. */
 extern struct choice device_choice;
 
+/* Of the thread's last call on any device, for benchmarks. */
+extern _Thread_local struct pipeline_times device_times;
+
 /* Called once, at import; `memory` is the most that a call may take on a device, 0 for all. */
 int devices_initialize(size_t memory);
 

@@ -167,6 +167,7 @@ static bool try_device(const struct attempt *attempt, int threads, char *why, si
         if (attempt->ordinal == 0) {
             choice_note_device(&device_choice, &attempt->task, seconds, device);
         }
+        device_times = report.times;
         call_record_set(attempt->offload->op, device->name,
                         attempt->forced ? "asked for" : "sooner done there", seconds,
                         report.threads);

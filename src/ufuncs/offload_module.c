@@ -128,6 +128,13 @@ static PyObject *cuda_devices(PyObject *module, PyObject *unused)
     return names != NULL ? Py_BuildValue("Ns", names, why) : NULL;
 }
 
+static PyObject *last_times(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return Py_BuildValue("dddd", device_times.last_upload, device_times.last_product,
+                         device_times.last_download, device_times.end);
+}
+
 static PyObject *limit_device_memory(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -205,6 +212,9 @@ static PyMethodDef functions[] = {
     {"get_offload", get_offload, METH_NOARGS, "(device, precision, gemm) in effect."},
     {"last_call", last_call, METH_NOARGS, "What this thread's last call of a gufunc did, or None."},
     {"cuda_devices", cuda_devices, METH_NOARGS, "([names of CUDA devices], why there is none)."},
+    {"last_times", last_times, METH_NOARGS,
+     "Seconds until the last upload, product and download of the last product on a device were in "
+     "their queues, and until its end."},
     {"limit_device_memory", limit_device_memory, METH_VARARGS,
      "Bytes that a call may take on device 0, if it is up; 0: all."},
     {"use_fake_device", use_fake_device, METH_VARARGS,

@@ -225,7 +225,7 @@ static void check_exceptions(const char *what, double a, double b, bool nonfinit
     struct pipeline_report report;
     feclearexcept(FE_ALL_EXCEPT);
     expect(pipeline_matmul(pipeline, &task, &report) == STATUS_OK, "%s: no result", what);
-    expect(fetestexcept(FE_ALL_EXCEPT) == 0, "%s: the pipeline raised a flag", what);
+    expect(fetestexcept(FE_ALL_EXCEPT & ~FE_INEXACT) == 0, "%s: the pipeline raised a flag", what);
     expect(report.nonfinite == nonfinite, "%s: nonfinite is %d", what, report.nonfinite);
     expect(!nonfinite || nonfinite_exceptions(&task) == exceptions, "%s: exceptions %#x", what,
            (unsigned)nonfinite_exceptions(&task));
