@@ -140,7 +140,8 @@ static void check_products(bool quick)
                 .batch = random_below(3) == 0 ? 1 + (ptrdiff_t)random_below(9) : 1,
                 .m = extents[random_below(count)],
                 .n = extents[random_below(count)],
-                .k = extents[random_below(count)],
+                .k = random_below(8) == 0 ? 500 + (ptrdiff_t)random_below(1000) /* parts of sums */
+                                          : extents[random_below(count)],
             };
             gemm.a.transposed = random_below(2) == 0;
             gemm.b.transposed = random_below(2) == 0;

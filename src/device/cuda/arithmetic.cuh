@@ -7,10 +7,15 @@
 namespace
 {
 
+// The error of a sum grows with its length: long ones are made of shorter ones, which costs some
+// percent. OpenBLAS does so, too.
+constexpr int LONGEST_FLOAT_SUM = 512;
+
 template <typename T> struct Integer { // 8 and 16 bits are multiplied as 32, and cut off
     using Element = T;
     using Value = uint32_t;
     using Sum = uint32_t;
+    static constexpr int LONGEST_SUM = 0; // there is no longest
     static __device__ Value load(Element x)
     {
         return x;
@@ -23,6 +28,10 @@ template <typename T> struct Integer { // 8 and 16 bits are multiplied as 32, an
     {
         return (Element)sum;
     }
+    static __device__ Element add(Element, Sum sum)
+    {
+        return store(sum);
+    }
 };
 
 struct Integer64 {
@@ -34,6 +43,7 @@ struct Integer64 {
         uint64_t low;
         uint32_t high;
     };
+    static constexpr int LONGEST_SUM = 0; // there is no longest
     static __device__ Value load(Element x)
     {
         return x;
@@ -50,12 +60,17 @@ struct Integer64 {
     {
         return sum.low + ((uint64_t)sum.high << 32);
     }
+    static __device__ Element add(Element, const Sum &sum)
+    {
+        return store(sum);
+    }
 };
 
 struct Boolean {
     using Element = uint8_t;
     using Value = uint32_t;
     using Sum = uint32_t;
+    static constexpr int LONGEST_SUM = 0; // there is no longest
     static __device__ Value load(Element x)
     {
         return x != 0;
@@ -68,12 +83,17 @@ struct Boolean {
     {
         return (Element)sum;
     }
+    static __device__ Element add(Element, Sum sum)
+    {
+        return store(sum);
+    }
 };
 
 template <typename T> struct Real {
     using Element = T;
     using Value = T;
     using Sum = T;
+    static constexpr int LONGEST_SUM = LONGEST_FLOAT_SUM;
     static __device__ Value load(Element x)
     {
         return x;
@@ -86,12 +106,17 @@ template <typename T> struct Real {
     {
         return sum;
     }
+    static __device__ Element add(Element so_far, Sum sum)
+    {
+        return so_far + sum;
+    }
 };
 
 struct Half {
     using Element = __half;
     using Value = float;
     using Sum = float;
+    static constexpr int LONGEST_SUM = 0; // there is no longest
     static __device__ Value load(Element x)
     {
         return __half2float(x);
@@ -104,6 +129,10 @@ struct Half {
     {
         return __float2half_rn(sum);
     }
+    static __device__ Element add(Element, Sum sum)
+    {
+        return store(sum);
+    }
 };
 
 template <typename T> struct alignas(2 * sizeof(T)) Pair {
@@ -114,6 +143,7 @@ template <typename T> struct Complex {
     using Element = Pair<T>;
     using Value = Pair<T>;
     using Sum = Pair<T>;
+    static constexpr int LONGEST_SUM = LONGEST_FLOAT_SUM;
     static __device__ Value load(Element x)
     {
         return x;
@@ -128,6 +158,10 @@ template <typename T> struct Complex {
     static __device__ Element store(Sum sum)
     {
         return sum;
+    }
+    static __device__ Element add(Element so_far, Sum sum)
+    {
+        return {so_far.real + sum.real, so_far.imaginary + sum.imaginary};
     }
 };
 

@@ -135,28 +135,56 @@ static cublasComputeType_t compute_type(const struct cublas *cublas, const struc
     }
 }
 
-/* cuBLAS counts by columns: what it sees is the transposed product. */
-cublasStatus_t cublas_multiply(const struct cublas *cublas, cublasHandle_t handle,
-                               const struct gemm *gemm)
+/* The error of a sum grows with its length, and cuBLAS sums over all of k in one go. Where the way of
+ * the operands to the device takes longer than the product, it is made of shorter ones, whose sums
+ * are as exact as OpenBLAS's. */
+static int64_t longest_sum(const struct gemm *gemm)
+{
+    enum { WIDE = 512, SINGLE = 1024, MOST_EXTENT = 4096, MOST_EXTENT_OF_COMPLEX = 2048 };
+    const ptrdiff_t most =
+        gemm->type.kind == ELEMENT_COMPLEX ? MOST_EXTENT_OF_COMPLEX : MOST_EXTENT;
+    if (gemm->type.size == 2 || gemm->m > most || gemm->n > most) {
+        return gemm->k;
+    }
+    return computes_in_double(gemm->type) ? WIDE : SINGLE;
+}
+
+/* cuBLAS counts by columns: what it sees is the transposed product. Sums over k from `first` on. */
+static cublasStatus_t add_products(const struct cublas *cublas, cublasHandle_t handle,
+                                   const struct gemm *gemm, int64_t first, int64_t k)
 {
     static const float singles[] = {1, 0, 0, 0};
     static const double doubles[] = {1, 0, 0, 0};
     const bool wide = computes_in_double(gemm->type);
     const void *one = wide ? (const void *)doubles : singles;
     const void *zero = wide ? (const void *)(doubles + 2) : singles + 2;
+    const void *beta = first == 0 ? zero : one;
     const cudaDataType_t type = data_type(gemm->type);
     const cublasComputeType_t compute = compute_type(cublas, gemm);
     const cublasOperation_t of_b = gemm->b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t of_a = gemm->a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    const int64_t m = gemm->m, n = gemm->n, k = gemm->k;
-    const int64_t lda = gemm->a.transposed ? m : k, ldb = gemm->b.transposed ? k : n;
-    const void *a = (const void *)gemm->a.at, *b = (const void *)gemm->b.at;
+    const int64_t m = gemm->m, n = gemm->n, size = (int64_t)gemm->type.size;
+    const int64_t lda = gemm->a.transposed ? m : gemm->k, ldb = gemm->b.transposed ? gemm->k : n;
+    const char *a = (const char *)gemm->a.at + first * size * (gemm->a.transposed ? m : 1);
+    const char *b = (const char *)gemm->b.at + first * size * (gemm->b.transposed ? 1 : n);
     void *c = (void *)gemm->c;
     if (gemm->batch == 1) {
-        return cublas->gemm(handle, of_b, of_a, n, m, k, one, b, type, ldb, a, type, lda, zero, c,
+        return cublas->gemm(handle, of_b, of_a, n, m, k, one, b, type, ldb, a, type, lda, beta, c,
                             type, n, compute, CUBLAS_GEMM_DEFAULT);
     }
     return cublas->gemm_batched(handle, of_b, of_a, n, m, k, one, b, type, ldb, gemm->b.batch_step,
-                                a, type, lda, gemm->a.batch_step, zero, c, type, n, m * n,
+                                a, type, lda, gemm->a.batch_step, beta, c, type, n, m * n,
                                 gemm->batch, compute, CUBLAS_GEMM_DEFAULT);
+}
+
+cublasStatus_t cublas_multiply(const struct cublas *cublas, cublasHandle_t handle,
+                               const struct gemm *gemm)
+{
+    const int64_t longest = longest_sum(gemm);
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    for (int64_t first = 0; first < gemm->k && status == CUBLAS_STATUS_SUCCESS; first += longest) {
+        const int64_t left = gemm->k - first;
+        status = add_products(cublas, handle, gemm, first, left < longest ? left : longest);
+    }
+    return status;
 }

@@ -21,6 +21,7 @@ struct Problem {
     int64_t batch, m, n, k;
     // Elements between rows, columns and matrices.
     int64_t a_row, a_column, a_batch, b_row, b_column, b_batch;
+    bool adds; // to what c holds
 };
 
 // A slice of an operand: `LINES` rows of a or columns of b, DEPTH elements each. Every thread loads
@@ -171,11 +172,17 @@ __device__ void multiply_tile(const Problem &problem, int64_t row, int64_t colum
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {
         const int64_t r = row + place_of<VECTOR>(i, my_row);
+        asm volatile("" ::: "memory"); // loads of all rows at once would need more registers
 #pragma unroll
         for (int j = 0; j < COLUMNS; j++) {
             const int64_t s = column + place_of<VECTOR>(j, my_column);
             if (r < problem.m && s < problem.n) {
-                c[r * problem.n + s] = Arithmetic::store(sum[i][j]);
+                Element &to = c[r * problem.n + s];
+                if (Arithmetic::LONGEST_SUM > 0 && problem.adds) {
+                    to = Arithmetic::add(to, sum[i][j]);
+                } else {
+                    to = Arithmetic::store(sum[i][j]);
+                }
             }
         }
     }
@@ -214,12 +221,30 @@ cudaError_t launch_tile(const Problem &problem, cudaStream_t stream)
 
 // Large tiles, unless they leave half of the multiprocessors without work, or consist of edges.
 template <typename Arithmetic, typename Large, typename Small>
-cudaError_t launch(const Problem &problem, int multiprocessors, cudaStream_t stream)
+cudaError_t launch_sums(const Problem &problem, int multiprocessors, cudaStream_t stream)
 {
     const bool large = problem.m > Small::rows && problem.n > Small::columns &&
                        2 * tiles_of<Large>(problem) * problem.batch > multiprocessors;
     return large ? launch_tile<Arithmetic, Large>(problem, stream)
                  : launch_tile<Arithmetic, Small>(problem, stream);
+}
+
+// Sums that are too long in parts, one kernel after the other.
+template <typename Arithmetic, typename Large, typename Small>
+cudaError_t launch(Problem problem, int multiprocessors, cudaStream_t stream)
+{
+    using Element = typename Arithmetic::Element;
+    const int64_t k = problem.k;
+    const int64_t longest = Arithmetic::LONGEST_SUM > 0 ? Arithmetic::LONGEST_SUM : k;
+    cudaError_t error = cudaSuccess;
+    for (int64_t first = 0; first < k && error == cudaSuccess; first += longest) {
+        problem.k = k - first < longest ? k - first : longest;
+        problem.adds = first > 0;
+        error = launch_sums<Arithmetic, Large, Small>(problem, multiprocessors, stream);
+        problem.a = (const Element *)problem.a + longest * problem.a_column;
+        problem.b = (const Element *)problem.b + longest * problem.b_row;
+    }
+    return error;
 }
 
 template <typename Arithmetic>
@@ -260,7 +285,8 @@ extern "C" cudaError_t tiled_multiply(const struct gemm *gemm, int multiprocesso
                              gemm->a.batch_step,
                              gemm->b.transposed ? 1 : n,
                              gemm->b.transposed ? k : 1,
-                             gemm->b.batch_step};
+                             gemm->b.batch_step,
+                             false};
     const size_t size = gemm->type.size;
     switch (gemm->type.kind) {
     case ELEMENT_BOOL:
