@@ -8,7 +8,7 @@ enum {
     LEAST_PANEL = 256,
     MOST_PANELS = 16,
     MOST_PANELS_OF_MEDIUM = 8,
-    MEDIUM = 4096,
+    LARGE = 4096,
     ROUND = 64,
     ALIGNMENT = 256,
 };
@@ -88,7 +88,7 @@ static void choose_extents(struct plan *plan)
         return;
     }
     const ptrdiff_t longer = at_least(task->m, task->n);
-    ptrdiff_t panels = longer > MEDIUM ? MOST_PANELS : MOST_PANELS_OF_MEDIUM;
+    ptrdiff_t panels = longer >= LARGE ? MOST_PANELS : MOST_PANELS_OF_MEDIUM;
     panels = at_most(panels, longer / LEAST_PANEL);
     panels = at_most(panels, (ptrdiff_t)(bytes / LEAST_TILE_BYTES));
     panels = at_least(at_least(panels / task->batch, panels > 1 ? 2 : 1), 1);
