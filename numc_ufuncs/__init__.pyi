@@ -15,6 +15,9 @@ subtract: np.ufunc
 multiply: np.ufunc
 divide: np.ufunc
 matmul: np.ufunc
+vecdot: np.ufunc
+matvec: np.ufunc
+vecmat: np.ufunc
 
 def parallel(ufunc: np.ufunc) -> np.ufunc: ...
 

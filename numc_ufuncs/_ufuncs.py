@@ -1,4 +1,4 @@
-"""The ufuncs: our own five, and `parallel`, which makes one out of any other."""
+"""The ufuncs: our own, and `parallel`, which makes one out of any other."""
 
 import sys
 import threading
@@ -30,6 +30,21 @@ OWN = {
     "matmul": (
         "Multiply two matrices, or stacks of them.",
         "np.eye(2), np.array([1.0, 2.0])",
+        "array([1., 2.])",
+    ),
+    "vecdot": (
+        "Multiply vectors along the last axis, the first one conjugated.",
+        "np.array([1.0, 2.0]), np.array([3.0, 4.0])",
+        "np.float64(11.0)",
+    ),
+    "matvec": (
+        "Multiply matrices with vectors, or stacks of both.",
+        "np.eye(2), np.array([1.0, 2.0])",
+        "array([1., 2.])",
+    ),
+    "vecmat": (
+        "Multiply vectors, conjugated, with matrices, or stacks of both.",
+        "np.array([1.0, 2.0]), np.eye(2)",
         "array([1., 2.])",
     ),
 }
@@ -161,7 +176,9 @@ def parallel(ufunc):
 def _own(name):
     summary, example, result = OWN[name]
     doc = _DOC_OF_OWN.format(summary=summary, name=name, example=example, result=result)
-    return _clone(getattr(np, name), name, doc)
+    # NumPy has matvec and vecmat from 2.2 on.
+    original = getattr(np, name, None) or _core.make_gufunc(name, np.matmul, np.vecdot)
+    return _clone(original, name, doc)
 
 
 own = {name: _own(name) for name in OWN}

@@ -10,9 +10,9 @@ import numpy as np
 
 import numc_ufuncs
 from numc_ufuncs import _core
-from numc_ufuncs._ufuncs import OWN as ALL_OWN
+from numc_ufuncs._ufuncs import own
 
-OWN = tuple(name for name in ALL_OWN if name != "matmul")
+OWN = tuple(name for name, ufunc in own.items() if ufunc.signature is None)
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 FLOATS = tuple("efdgFDG")
@@ -78,6 +78,42 @@ def own_case(choose, seed):
         choose(SIZES),
         choose(("none", "none", "none") + OUTS),
         choose(("none",) * 4 + WHERES),
+        choose(("warn", "warn") + ERRORS),
+        seed,
+    )
+
+
+def plain_case(choose, seed):
+    """Calls with little that is unusual, which are those that the short way takes."""
+    name = choose(OWN * 30 + tuple(NUMPY_UFUNCS))
+    dtypes = (choose(NUMBERS),) * 2
+    if name not in OWN:
+        dtypes = tuple(choose(tuple(NUMPY_UFUNCS[name].types)).partition("->")[0])
+    layouts = ("C", "C", "C", "F", "transposed", "flipped", "strided", "repeated", "broadcast")
+    return Case(
+        name,
+        "call",
+        tuple({"m": TIMES[1], "M": TIMES[4]}.get(d, d) for d in dtypes),
+        tuple(choose(layouts * 3 + LAYOUTS) for _ in dtypes),
+        choose((*SIZES, "huge")),
+        choose(("none",) * 24 + ("fresh",) * 8 + OUTS),
+        choose(("none",) * 40 + WHERES),
+        choose(("warn", "warn") + ERRORS),
+        seed,
+    )
+
+
+def reduce_case(choose, seed):
+    """Sums and products of whole arrays, the plain calls that our own `reduce` takes among them."""
+    dtype = choose(NUMBERS)
+    return Case(
+        choose(("add", "add", "multiply")),
+        "reduce",
+        (dtype, dtype),
+        (choose(("C", "F", "transposed", "flipped", "strided") * 5 + LAYOUTS), "C"),
+        choose(SIZES),
+        choose(("none",) * 16 + ("fresh",) * 8 + OUTS),
+        choose(("none",) * 40 + WHERES),
         choose(("warn", "warn") + ERRORS),
         seed,
     )
@@ -306,9 +342,8 @@ def random_shape(rng, size):
     ndim = (1, 1, 1, 2, 3)[rng.integers(5)]
     if size == "medium":
         return tuple(rng.integers(1, (0, 192, 14, 6)[ndim], size=ndim).tolist())
-    blocks = (
-        rng.integers(3, 50) if rng.integers(40) else rng.integers(128, 160)
-    )  # or past NumPy's buffer
+    past_numpys_buffer = size == "huge" or rng.integers(40) == 0
+    blocks = rng.integers(128, 160) if past_numpys_buffer else rng.integers(3, 50)
     n = int(64 * blocks + (0, 1, -1, rng.integers(64))[rng.integers(4)])
     rows = int(rng.integers(2, 9))
     if ndim == 1:
@@ -495,15 +530,18 @@ def _fold(rng, case, ufunc):
         if ndim:
             kept[axis] = len(indices)
     elif case.method == "reduce":
+        gone = {axis % ndim} if ndim else set()
         if rng.integers(3) == 0 and (ufunc.identity is not None or rng.integers(4) == 0):
-            axes = None if rng.integers(2) else tuple(range(ndim))
-            keywords["axis"] = axes
-            kept = []
-        elif ndim:
-            kept.pop(axis)
+            gone = set(range(ndim))
+            if rng.integers(3) == 0:
+                gone = {i for i in gone if rng.integers(2)}
+            whole = len(gone) == ndim and rng.integers(2)
+            keywords["axis"] = (
+                None if whole else tuple(i - ndim * int(rng.integers(2)) for i in gone)
+            )
+        kept = [n for i, n in enumerate(shape) if i not in gone]
         if rng.integers(4) == 0:
             keywords["keepdims"] = True
-            gone = range(ndim) if keywords["axis"] is None or kept == [] else [axis % max(ndim, 1)]
             kept = [1 if i in gone else n for i, n in enumerate(shape)]
         if rng.integers(3) == 0:
             keywords["initial"] = PYTHON_SCALARS[
@@ -521,6 +559,9 @@ def _fold(rng, case, ufunc):
         natural = [ufunc.resolve_dtypes((np.dtype(_dtype_of(operand)),) * 2 + (None,))[2]]
     except TypeError:
         natural = [np.dtype("d")]
+    widens = case.method == "reduce" and case.ufunc in ("add", "multiply")
+    if widens and _dtype_of(operand) in [np.dtype(code) for code in "?bBhHiI"]:
+        natural = [ufunc.reduce(np.zeros(1, _dtype_of(operand))).dtype]
     outs = _outs(rng, memory, case, ufunc, natural, tuple(kept), [operand])
     return Call(memory, case.method, args, keywords, outs)
 

@@ -127,6 +127,30 @@ def test_loops_of_numpy_get_numpys_steps(name, threads_always, short_calls, regi
     assert short_calls()[2] > 0 and regions() > 0
 
 
+@pytest.mark.parametrize("in_place", [False, True])
+def test_outputs_across_for_loops_of_numpy(in_place, threads_always, short_calls):
+    # Such an output is buffered: each thread's buffer is written back once, to where it belongs.
+    rng = np.random.default_rng(6)
+    for rows in range(2048, 8192, 617):
+        a, b = (np.asfortranarray(x) for x in rng.random((2, rows, 5)))
+        out = a if in_place else np.empty_like(a)
+        expected = np.asfortranarray(np.hypot(*map(np.ascontiguousarray, (a, b))))
+        assert_same(nc.hypot(a, np.ascontiguousarray(b), out=out), expected)
+    assert short_calls()[2] > 0
+
+
+def test_loops_of_numpy_get_its_outputs_forwards():
+    # Backwards, this loop has other bits.
+    a = np.random.default_rng(7).random(3001, "f") * 99
+    ours, theirs = a.copy(), a.copy()
+    np.log10(theirs[::-1], out=theirs[::-1])
+    nc.log10(ours[::-1], out=ours[::-1])
+    assert_same(ours, theirs)
+    np.log10(a[::-1], out=theirs[::-1])
+    nc.log10(a[::-1], out=ours[::-1])
+    assert_same(ours, theirs)
+
+
 @pytest.mark.parametrize("how", ["positional", "keyword", "tuple"])
 @pytest.mark.parametrize("layout", ["C", "row", "across"])
 def test_out(how, layout, short_calls):

@@ -3,11 +3,11 @@
 import numpy as np
 
 import numc_ufuncs
-from numc_ufuncs._ufuncs import OWN
+from numc_ufuncs._ufuncs import own
 
 LIBRARIES = {"numpy": np, "numc_ufuncs": numc_ufuncs}
-OWN_ELEMENTWISE = [name for name in OWN if getattr(np, name).signature is None]
-OWN_GENERALIZED = [name for name in OWN if getattr(np, name).signature is not None]
+OWN_ELEMENTWISE = [name for name, ufunc in own.items() if ufunc.signature is None]
+OWN_GENERALIZED = [name for name, ufunc in own.items() if ufunc.signature is not None]
 NUMPY_UFUNCS = sorted(name for name in dir(np) if type(getattr(np, name)) is np.ufunc)
 
 # The dtype with which to call a ufunc: the first of these that all its inputs can have.

@@ -43,7 +43,7 @@ enum gemm_kernel { GEMM_AUTO = 1, GEMM_CUBLAS, GEMM_TILED };
 
 /* Element (r, c) of matrix i lies at data + i * batch_step + r * row_step + c * column_step, all in
  * bytes, of either sign or 0. */
-struct matrices {
+struct strided {
     char *data;
     ptrdiff_t batch_step, row_step, column_step;
 };
@@ -55,7 +55,7 @@ struct matmul_task {
     enum precision precision;
     enum gemm_kernel kernel;
     ptrdiff_t batch, m, n, k;
-    struct matrices a, b, c;
+    struct strided a, b, c;
 };
 
 /* ---- the same, of matrices that lie on the device without gaps ---- */

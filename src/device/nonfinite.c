@@ -15,7 +15,7 @@ enum { SERIAL_ELEMENTS = 1 << 16 };
 
 struct search {
     const struct matmul_task *task;
-    struct matrices a, b, c;             /* of one matrix */
+    struct strided a, b, c;              /* of one matrix */
     _Atomic unsigned char *row, *column; /* what has been found of a's rows and b's columns */
     _Atomic int exceptions;
 };

@@ -21,7 +21,7 @@ bool part_is_contiguous(const struct part *part, size_t size)
 /* The longest piece from `first` on that is a tile: of one matrix, a part of a row or whole rows. */
 static struct tile next_tile(const struct part *part, ptrdiff_t first, ptrdiff_t end)
 {
-    const struct matrices *from = &part->from;
+    const struct strided *from = &part->from;
     const ptrdiff_t line = first / part->columns, column = first % part->columns;
     const ptrdiff_t row = line % part->rows;
     struct tile tile = {

@@ -86,7 +86,7 @@ static enum status run_plan(struct pipeline *pipeline, const struct plan *plan,
         .lock = PTHREAD_MUTEX_INITIALIZER,
         .changed = PTHREAD_COND_INITIALIZER,
     };
-    const struct matrices *const of[] = {&plan->task.a, &plan->task.b, &plan->task.c};
+    const struct strided *const of[] = {&plan->task.a, &plan->task.b, &plan->task.c};
     for (int i = 0; i < OPERANDS; i++) {
         run.pinned[i] = device->is_pinned(device, of[i]->data);
     }

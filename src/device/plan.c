@@ -37,9 +37,9 @@ static ptrdiff_t magnitude(ptrdiff_t step)
     return step < 0 ? -step : step;
 }
 
-static struct matrices transpose(struct matrices of)
+static struct strided transpose(struct strided of)
 {
-    return (struct matrices){of.data, of.batch_step, of.column_step, of.row_step};
+    return (struct strided){of.data, of.batch_step, of.column_step, of.row_step};
 }
 
 /* The transposed product gives c in the order in which it is stored. */
@@ -60,12 +60,12 @@ static struct matmul_task stored_by_rows(const struct matmul_task *task)
     return turned;
 }
 
-static bool is_shared(const struct matmul_task *task, const struct matrices *of)
+static bool is_shared(const struct matmul_task *task, const struct strided *of)
 {
     return task->batch == 1 || of->batch_step == 0;
 }
 
-static bool lies_transposed(const struct matrices *of, ptrdiff_t rows, ptrdiff_t columns)
+static bool lies_transposed(const struct strided *of, ptrdiff_t rows, ptrdiff_t columns)
 {
     return rows > 1 && (columns == 1 || magnitude(of->row_step) < magnitude(of->column_step));
 }

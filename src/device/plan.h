@@ -9,7 +9,7 @@ enum { PLAN_MOST_DEPTH = 32 };
 
 /* A stack of blocks as it is sent and lies on the device: all rows of a block, without gaps. */
 struct part {
-    struct matrices from; /* the first element, rows and columns as they are sent */
+    struct strided from; /* the first element, rows and columns as they are sent */
     ptrdiff_t batch, rows, columns;
 };
 

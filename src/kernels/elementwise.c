@@ -1,10 +1,15 @@
-/* All kernels of one instruction set; compiled once per ISA with -DISA=<name>, and with -DHALF_ONLY
- * where the others would be no better than those of the ISA below.
+/* All kernels of one instruction set but matrix products; compiled once per ISA with -DISA=<name>, and
+ * with -DHALF_ONLY or -DMATMUL_ONLY where the others would be no better than those of the ISA below.
  * Everything is static but the table: two copies of an inline function, compiled with different
  * flags, must never meet in the linker. */
 #include "kernels.h"
-#include "reduce.h"
 #include "vector.h"
+
+#ifdef MATMUL_ONLY
+static const struct kernel *const rows[] = {NULL};
+static const struct reduction *const reductions[] = {NULL};
+#else
+#include "reduce.h"
 
 #ifndef HALF_ONLY
 #define DTYPE uint8
@@ -61,5 +66,6 @@ static const struct kernel *const rows[] = {
 #endif
     NULL,
 };
+#endif
 
 const struct kernels JOIN(kernels, ISA) = {STRING(ISA), rows, reductions};

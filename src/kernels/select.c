@@ -1,6 +1,8 @@
 /* Which instruction sets this processor has, and the best kernel among theirs. */
 #include "kernels.h"
 
+#include "matmul_kernels.h"
+
 #include <stdbool.h>
 #include <string.h>
 
@@ -9,7 +11,9 @@
 #endif
 
 /* isas.h is written by Meson from its table of ISAs, the one place that lists them. */
-#define ISA(name, supported) extern const struct kernels kernels_##name;
+#define ISA(name, supported)                                                                       \
+    extern const struct kernels kernels_##name;                                                    \
+    extern const struct matmul_kernels matmul_##name;
 #include "isas.h"
 #undef ISA
 
@@ -27,6 +31,12 @@ static bool supports_f16c(void)
 /* In ascending order; the first is the baseline, which every processor has. */
 static const struct kernels *const isas[] = {
 #define ISA(name, supported) &kernels_##name,
+#include "isas.h"
+#undef ISA
+};
+
+static const struct matmul_kernels *const matmul_isas[] = {
+#define ISA(name, supported) &matmul_##name,
 #include "isas.h"
 #undef ISA
 };
@@ -105,6 +115,32 @@ const struct reduction *reduction_find(const char *op, char kind, size_t item_si
     return best;
 }
 
+const struct matmul_kernel *matmul_kernel_find(char kind, size_t item_size)
+{
+    detect();
+    const struct matmul_kernel *best = NULL;
+    for (int i = 0; i < selected_count; i++) {
+        for (const struct matmul_kernel *const *row = matmul_isas[i]->rows; *row != NULL; row++) {
+            if (supported[i] && (*row)->kind == kind && (*row)->item_size == item_size) {
+                best = *row;
+            }
+        }
+    }
+    return best;
+}
+
+const struct matmul_bits *matmul_bits_find(void)
+{
+    detect();
+    const struct matmul_bits *best = NULL;
+    for (int i = 0; i < selected_count; i++) {
+        if (supported[i] && matmul_isas[i]->bits != NULL) {
+            best = matmul_isas[i]->bits;
+        }
+    }
+    return best;
+}
+
 const char *kernels_isa(int index)
 {
     return index < ISA_COUNT ? isas[index]->isa : NULL;
@@ -116,6 +152,17 @@ const struct kernels *kernels_of_isa(const char *isa)
     for (int i = 0; i < ISA_COUNT; i++) {
         if (supported[i] && strcmp(isas[i]->isa, isa) == 0) {
             return isas[i];
+        }
+    }
+    return NULL;
+}
+
+const struct matmul_kernels *matmul_kernels_of_isa(const char *isa)
+{
+    detect();
+    for (int i = 0; i < ISA_COUNT; i++) {
+        if (supported[i] && strcmp(isas[i]->isa, isa) == 0) {
+            return matmul_isas[i];
         }
     }
     return NULL;

@@ -313,6 +313,14 @@ PyObject *call_finish(const struct call *call, PyArrayObject *out)
     return (PyObject *)out;
 }
 
+/* Whether NumPy, too, hands a loop of its own the operands as they lie: it turns an output that runs
+ * backwards, and copies inputs that overlap it. */
+static bool loop_of_numpy_may_run(const struct call *call, npy_intp out_step)
+{
+    const PyArrayObject *out = call->array[call->table->inputs];
+    return out_step >= PyArray_ITEMSIZE(out) && call_output_is_independent(call);
+}
+
 static bool run_one_loop(struct call *call, PyArrayObject *shape, npy_intp step[], int order,
                          PyObject **result)
 {
@@ -329,7 +337,8 @@ static bool run_one_loop(struct call *call, PyArrayObject *shape, npy_intp step[
     PyArrayObject *out = call->array[inputs];
     if (out != NULL) {
         data[inputs] = PyArray_DATA(out);
-        if (!elements_commute(inputs, inputs + 1, data, step, loop->work.item_size, n)) {
+        if (!elements_commute(inputs, inputs + 1, data, step, loop->work.item_size, n) ||
+            (loop->kernel == NULL && !loop_of_numpy_may_run(call, step[inputs]))) {
             return false;
         }
         Py_INCREF(out);

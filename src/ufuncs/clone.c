@@ -2,6 +2,7 @@
 #include "clone.h"
 
 #include "call.h"
+#include "gufunc.h"
 #include "loop.h"
 #include "methods.h"
 #include "offload.h"
@@ -17,7 +18,9 @@ struct clone {
     char *name, *doc, *types;
     PyUFuncGenericFunction *functions;
     void **data; /* one for each row, and the clone itself in front: see clone_of() */
+    bool is_elementwise;
     struct loop *loops;
+    struct gufunc_loop *gufunc_loops;
     struct offload *offloads;
     PyObject *original_loops; /* its `_loops` */
     const Py_ssize_t *loops_count;
@@ -45,6 +48,7 @@ static void release(struct clone *clone)
             PyMem_Free(clone->data - 1);
         }
         PyMem_Free(clone->loops);
+        PyMem_Free(clone->gufunc_loops);
         PyMem_Free(clone->offloads);
         call_table_release(&clone->calls);
         Py_XDECREF((PyObject *)clone->original);
@@ -115,6 +119,7 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
         goto no_memory;
     }
     clone->original = (PyUFuncObject *)Py_NewRef((PyObject *)original);
+    clone->is_elementwise = !original->core_enabled;
     clone->serial_if = Py_XNewRef(serial_if);
     clone->name = copy_of(original->name, strlen(original->name) + 1);
     clone->doc = copy_of(doc, strlen(doc) + 1);
@@ -126,14 +131,23 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
         clone->data = data + 1;
     }
     clone->loops = PyMem_Calloc(rows, sizeof *clone->loops);
+    clone->gufunc_loops = PyMem_Calloc(rows, sizeof *clone->gufunc_loops);
     clone->offloads = PyMem_Calloc(rows, sizeof *clone->offloads);
     if (clone->name == NULL || clone->doc == NULL || clone->types == NULL ||
         clone->functions == NULL || clone->data == NULL || clone->loops == NULL ||
-        clone->offloads == NULL) {
+        clone->gufunc_loops == NULL || clone->offloads == NULL) {
         goto no_memory;
     }
     if (original->data != NULL) {
         memcpy(clone->data, original->data, rows * sizeof *clone->data);
+    }
+    for (size_t row = 0; row < rows && original->core_enabled; row++) {
+        if (gufunc_initialize(&clone->gufunc_loops[row], op,
+                              original->types + row * (size_t)operands, operands,
+                              original->functions[row], clone->data[row])) {
+            clone->functions[row] = gufunc_run;
+            clone->data[row] = &clone->gufunc_loops[row];
+        }
     }
     /* The loop of a gufunc has core dimensions that the engine does not know. */
     for (size_t row = 0; row < rows && !original->core_enabled; row++) {
@@ -231,7 +245,7 @@ static PyObject *call(PyObject *self, PyObject *const *args, size_t count, PyObj
         return adopt_then_call(self, args, count, keywords);
     }
     PyObject *result;
-    if (call_directly(&clone->calls, args, count, keywords, &result)) {
+    if (clone->is_elementwise && call_directly(&clone->calls, args, count, keywords, &result)) {
         return result;
     }
     return numpy_vectorcall(self, args, count, keywords);

@@ -27,8 +27,7 @@ static bool coincide(PyArrayObject *a, PyArrayObject *b)
            PyArray_CompareLists(PyArray_STRIDES(a), PyArray_STRIDES(b), ndim);
 }
 
-/* Whether every input coincides with the output or shares no byte with it. */
-static bool output_is_independent(const struct call *call)
+bool call_output_is_independent(const struct call *call)
 {
     PyArrayObject *out = call->array[call->table->inputs];
     const char *first, *end, *other_first, *other_end;
@@ -49,23 +48,25 @@ static bool output_is_independent(const struct call *call)
  * not: each axis must step over all that lies within the smaller ones. */
 static bool output_is_injective(const struct nested *nested, int out, npy_intp item_size)
 {
-    bool used[NESTED_MOST_AXES] = {false};
+    int by_step[NESTED_MOST_AXES]; /* sorted by insertion */
+    for (int k = 0; k < nested->axes; k++) {
+        int at = k;
+        while (at > 0 && Py_ABS(nested->axis[by_step[at - 1]].step[out]) >
+                             Py_ABS(nested->axis[k].step[out])) {
+            by_step[at] = by_step[at - 1];
+            at--;
+        }
+        by_step[at] = k;
+    }
     npy_intp extent_so_far = item_size;
     for (int k = 0; k < nested->axes; k++) {
-        int smallest = -1;
-        for (int i = 0; i < nested->axes; i++) {
-            if (!used[i] && (smallest < 0 || Py_ABS(nested->axis[i].step[out]) <
-                                                 Py_ABS(nested->axis[smallest].step[out]))) {
-                smallest = i;
-            }
-        }
-        used[smallest] = true;
-        const npy_intp step = Py_ABS(nested->axis[smallest].step[out]);
-        if (nested->axis[smallest].n > 1) {
+        const npy_intp n = nested->axis[by_step[k]].n;
+        const npy_intp step = Py_ABS(nested->axis[by_step[k]].step[out]);
+        if (n > 1) {
             if (step < extent_so_far) {
                 return false;
             }
-            extent_so_far += step * (nested->axis[smallest].n - 1);
+            extent_so_far += step * (n - 1);
         }
     }
     return true;
@@ -93,8 +94,10 @@ static NpyIter *iterate(const struct call *call, npy_uint32 flags, npy_uint32 op
     }
     operands[inputs] = call->array[inputs];
     dtypes[inputs] = call->row->output;
-    of_operand[inputs] = operand_flags | NPY_ITER_WRITEONLY | NPY_ITER_ALLOCATE |
-                         NPY_ITER_NO_SUBTYPE | NPY_ITER_NO_BROADCAST;
+    /* An output that may be an input as well must not be written before it is read. */
+    of_operand[inputs] = operand_flags | NPY_ITER_ALLOCATE | NPY_ITER_NO_SUBTYPE |
+                         NPY_ITER_NO_BROADCAST |
+                         (operands[inputs] != NULL ? NPY_ITER_READWRITE : NPY_ITER_WRITEONLY);
     NpyIter *iterator = NULL;
     if (complete) {
         iterator = NpyIter_MultiNew(inputs + 1, operands, flags | NPY_ITER_EXTERNAL_LOOP,
@@ -234,6 +237,17 @@ static void run_share(void *context, int index, int count)
     }
 }
 
+/* Allocates an iterator's buffers. That fills them, and whatever comes next writes them back, be it
+ * into an element that another thread has computed since: so do that now. */
+static bool allocate_buffers(NpyIter *iterator)
+{
+    if (NpyIter_ResetToIterIndexRange(iterator, 0, 1, NULL) != NPY_SUCCEED) {
+        return false;
+    }
+    NpyIter_GetIterNext(iterator, NULL)(iterator);
+    return true;
+}
+
 /* One iterator for each thread, its buffers allocated. Returns for how many there was memory. */
 static int copy_iterators(struct ranges *ranges, int threads)
 {
@@ -245,7 +259,7 @@ static int copy_iterators(struct ranges *ranges, int threads)
         if (ranges->iterator[ready] == NULL) {
             break;
         }
-        if (NpyIter_ResetToIterIndexRange(ranges->iterator[ready], 0, 1, NULL) != NPY_SUCCEED) {
+        if (!allocate_buffers(ranges->iterator[ready])) {
             NpyIter_Deallocate(ranges->iterator[ready]);
             break;
         }
@@ -318,7 +332,7 @@ static bool run_ranged(const struct call *call, PyObject **result)
 
 bool call_iterated(const struct call *call, PyObject **result)
 {
-    if (call->array[call->table->inputs] != NULL && !output_is_independent(call)) {
+    if (call->array[call->table->inputs] != NULL && !call_output_is_independent(call)) {
         return false;
     }
     return call->row->loop->kernel != NULL ? run_nested(call, result) : run_ranged(call, result);

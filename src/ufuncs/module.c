@@ -6,6 +6,7 @@
 #include "clone.h"
 #include "environment.h"
 #include "failure.h"
+#include "gufunc.h"
 #include "kernels.h"
 #include "methods.h"
 #include "offload.h"
@@ -23,6 +24,18 @@ static PyObject *parallel_clone(PyObject *module, PyObject *args)
         return NULL;
     }
     return clone_ufunc(original, op, doc, serial_if != Py_None ? serial_if : NULL);
+}
+
+static PyObject *make_gufunc(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *name;
+    PyUFuncObject *matmul, *vecdot;
+    if (!PyArg_ParseTuple(args, "sO!O!:make_gufunc", &name, &PyUFunc_Type, &matmul, &PyUFunc_Type,
+                          &vecdot)) {
+        return NULL;
+    }
+    return gufunc_make(name, matmul, vecdot);
 }
 
 static PyObject *set_process_threads(PyObject *module, PyObject *args)
@@ -101,6 +114,13 @@ static PyObject *reductions(PyObject *module, PyObject *unused)
                          (unsigned long long)reduce_loops());
 }
 
+static PyObject *matmuls(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return Py_BuildValue("KK", atomic_load(&gufunc_counts.ours),
+                         atomic_load(&gufunc_counts.numpys));
+}
+
 static PyObject *active_threads(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -154,6 +174,8 @@ static PyObject *isas(PyObject *module, PyObject *unused)
 static PyMethodDef methods[] = {
     {"parallel_clone", parallel_clone, METH_VARARGS,
      "parallel_clone(ufunc, op, doc, serial_if): a ufunc with the same loops, run on all cores."},
+    {"make_gufunc", make_gufunc, METH_VARARGS,
+     "make_gufunc(name, matmul, vecdot): matvec or vecmat, of the loops of matmul and vecdot."},
     {"set_process_threads", set_process_threads, METH_VARARGS, "Threads of the process; 0 unsets."},
     {"set_thread_threads", set_thread_threads, METH_VARARGS,
      "Threads for calls of this thread; 0 unsets."},
@@ -167,6 +189,8 @@ static PyMethodDef methods[] = {
      "How many calls took the short way so far: (in one loop, over axes, in ranges)."},
     {"reductions", reductions, METH_NOARGS,
      "(arrays that our methods reduced, calls of loops that our kernels reduced or accumulated)."},
+    {"matmuls", matmuls, METH_NOARGS,
+     "(calls of matmul's loops that our kernels computed, that NumPy's own loops did)."},
     {"active_threads", active_threads, METH_NOARGS, "Threads that compute now, callers included."},
     {"stream_bandwidth", stream_bandwidth, METH_VARARGS,
      "stream_bandwidth(bytes, threads): bytes/s of a plain streaming add of arrays of that size."},

@@ -22,6 +22,9 @@ struct call {
 void call_clear_errors(void);
 PyObject *call_finish(const struct call *call, PyArrayObject *out);
 
+/* Whether every input coincides with the output, which is given, or shares no byte with it. */
+bool call_output_is_independent(const struct call *call);
+
 /* Makes a call whose operands need axes of their own; as call_directly(). */
 bool call_iterated(const struct call *call, PyObject **result);
 

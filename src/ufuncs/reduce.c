@@ -72,8 +72,8 @@ static bool read_arguments(struct request *request, PyObject *const *args, Py_ss
 {
     PyObject **const places[] = {&request->axis,     &request->dtype,   &request->out,
                                  &request->keepdims, &request->initial, &request->where};
-    PyObject *const names[] = {name_axis,     name_dtype,   name_out,
-                               name_keepdims, name_initial, name_where};
+    const PyObject *const names[] = {name_axis,     name_dtype,   name_out,
+                                     name_keepdims, name_initial, name_where};
     enum { OPTIONS = sizeof places / sizeof places[0] };
     if (count < 1 || count > 1 + OPTIONS || !PyArray_CheckExact(args[0])) {
         return false;

@@ -13,7 +13,7 @@ enum { GUARD = 64 };
 struct operand_memory {
     char *memory, *copy;
     size_t bytes;
-    struct matrices at;
+    struct strided at;
 };
 
 static ptrdiff_t random_gap(void)
@@ -54,7 +54,7 @@ static void place(struct operand_memory *operand, size_t size, ptrdiff_t batch, 
     operand->bytes = (size_t)next + 2 * GUARD;
     operand->memory = malloc(operand->bytes);
     operand->copy = malloc(operand->bytes);
-    operand->at = (struct matrices){operand->memory + first, step[0], step[1], step[2]};
+    operand->at = (struct strided){operand->memory + first, step[0], step[1], step[2]};
 }
 
 /* Small integers in every type: sums are exact, in whatever order. */
@@ -95,7 +95,7 @@ struct problem {
 
 /* The fake device's own product serves as the plain loop, matrix by matrix and packed: it is the
  * movement of data that is under test. Python's tests look at the product itself. */
-static char *packed(const struct matrices *from, size_t size, ptrdiff_t rows, ptrdiff_t columns)
+static char *packed(const struct strided *from, size_t size, ptrdiff_t rows, ptrdiff_t columns)
 {
     char *copy = malloc((size_t)(rows * columns) * size);
     for (ptrdiff_t r = 0; r < rows; r++) {
@@ -111,7 +111,7 @@ static void expect_product(struct problem *problem)
 {
     const struct matmul_task *task = &problem->task;
     const size_t size = task->type.size;
-    struct matrices a = task->a, b = task->b, c = task->c;
+    struct strided a = task->a, b = task->b, c = task->c;
     char *product = malloc((size_t)(task->m * task->n) * size);
     problem->expected = malloc(problem->c.bytes);
     memcpy(problem->expected, problem->c.memory, problem->c.bytes);

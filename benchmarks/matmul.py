@@ -1,0 +1,232 @@
+"""Matrix products, NumPy beside ours: integers, bool, half and long double, stacks, thin shapes.
+
+    python benchmarks/matmul.py table        # what decides, per instruction set, threads
+    python benchmarks/matmul.py sweep thin small --dtypes int32,float16 --threads 2
+
+NumPy is left out of a cell where one product would take it longer than --limit seconds, as its
+loops get slower still with the size. A cell in which ours is slower is marked.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import measuring
+import numpy as np
+from measuring import Call
+
+import numc_ufuncs as nc
+from numc_ufuncs import _bench
+
+SECONDS = 0.3
+DTYPES = ("int8", "int16", "int32", "int64", "bool", "float16", "longdouble", "float32", "float64")
+SQUARES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+SMALL = (1, 2, 3, 4, 5, 6, 8, 12, 16, 20, 24, 32, 33, 48)
+LONG = 600
+STACK = 10000
+
+# (name, dtype, operands, what is asked for of 1 thread, of 1 thread with AVX2, of 2 threads)
+TABLE = [
+    ("int32 512", "int32", (512,), 60, 35, 110),
+    ("int64 512", "int64", (512,), 45, 14, 80),
+    ("int16 512", "int16", (512,), 110, 60, 200),
+    ("int8 512", "int8", (512,), 75, 45, 140),
+    ("half 512", "float16", (512,), 250, 150, None),
+    ("bool 512 random", "bool", (512,), 5, None, None),
+    ("bool 512 nearly empty", "nearly empty", (512,), 100, None, None),
+    ("long double 512", "longdouble", (512,), 1.5, None, 3),
+    ("int32 1024", "int32", (1024,), None, None, None),
+    ("10000 of 16x16 float32", "float32", (16, STACK), 1.3, None, 2),
+    ("10000 of 64x64 float32", "float32", (64, STACK), None, None, 2),
+    ("10000 of 4x4 float64", "float64", (4, STACK), 3, None, 5),
+]
+
+
+def values(dtype, shape, seed):
+    rng = np.random.default_rng(seed)
+    if dtype == "nearly empty":
+        return rng.random(shape) < 0.001
+    if dtype == "bool":
+        return rng.random(shape) < 0.5
+    kind = np.dtype(dtype).kind
+    return (rng.standard_normal(shape) if kind == "f" else rng.integers(-99, 99, shape)).astype(
+        dtype
+    )
+
+
+def table_cells(_dtypes):
+    for name, dtype, (n, *stack), *_ in TABLE:
+        yield name, dtype, (*stack, n, n), (*stack, n, n)
+
+
+def sweep_cells(dtypes):
+    for dtype in dtypes:
+        for n in SQUARES:
+            yield f"{dtype} {n}", dtype, (n, n), (n, n)
+
+
+def small_cells(dtypes):
+    for dtype in dtypes:
+        for n in SMALL:
+            yield f"{dtype} {n}", dtype, (n, n), (n, n)
+
+
+def thin_cells(dtypes):
+    for dtype in dtypes:
+        for thin in (1, 3, 17):
+            for m, k, n in ((thin, LONG, LONG), (LONG, thin, LONG), (LONG, LONG, thin)):
+                yield f"{dtype} {m}x{k}x{n}", dtype, (m, k), (k, n)
+        yield f"{dtype} {LONG}x{LONG} transposed", dtype, (LONG, LONG), "transposed"
+        yield f"{dtype} vector", dtype, (LONG, LONG), (LONG,)
+        yield f"{dtype} 1000 of 3x3", dtype, (1000, 3, 3), (1000, 3, 3)
+        yield f"{dtype} 1000 of 12x12", dtype, (1000, 12, 12), (1000, 12, 12)
+
+
+PARTS = {"table": table_cells, "sweep": sweep_cells, "thin": thin_cells, "small": small_cells}
+
+
+def once(call):
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def numpys_rate(dtype, rates={}):  # noqa: B006
+    """Seconds that NumPy needs for one multiplication."""
+    if dtype not in rates:
+        a, b = (values(dtype, (100, 100), seed) for seed in range(2))
+        np.matmul(a, b)
+        rates[dtype] = min(once(lambda: np.matmul(a, b)) for _ in range(3)) / 1e6
+    return rates[dtype]
+
+
+def operations(a, b):
+    return 2 * np.matmul(a[..., :1], b[..., :1, :] if b.ndim > 1 else b[:1]).size * a.shape[-1]
+
+
+def measure(name, dtype, shape_a, shape_b, limit):
+    a = values(dtype, shape_a, 1)
+    b = a.swapaxes(-1, -2) if shape_b == "transposed" else values(dtype, shape_b, 2)
+    calls = {lib: Call("f(a, b)", {"f": lib.matmul, "a": a, "b": b}) for lib in (np, nc)}
+    cell = {"cell": name, "operations": operations(a, b)}
+    expected = cell["operations"] / 2 * numpys_rate(dtype)
+    if expected * (1 if a.size < 10**6 else 5) > limit:
+        calls[nc]()
+        samples = _bench.alternate([calls[nc].timer()], SECONDS, measuring._time)
+        return {**cell, "our_seconds": statistics.median(samples[0]), "numpy_least": expected}
+    same = np.array_equal(calls[np](), calls[nc]()) or np.dtype(a.dtype).itemsize in (4, 8)
+    assert same, name
+    if expected > 1:
+        theirs, ours = once(calls[np]), statistics.median(once(calls[nc]) for _ in range(3))
+        return {
+            **cell,
+            "numpy_seconds": theirs,
+            "our_seconds": ours,
+            "ratio": theirs / ours,
+            "spread": 0,
+        }
+    cell |= measuring.against_numpy(calls[np], calls[nc], SECONDS)
+    if importlib.util.find_spec("torch") and a.dtype != np.longdouble:
+        cell["torch_seconds"] = torch_seconds(a, b)
+    return cell
+
+
+def torch_seconds(a, b):
+    import torch
+
+    call = Call("f(a, b)", {"f": torch.matmul, "a": torch.from_numpy(a), "b": torch.from_numpy(b)})
+    try:
+        call()
+    except RuntimeError:
+        return None
+    return statistics.median(measuring.in_rounds({"torch": call}, SECONDS)["torch"])
+
+
+def line(cell, asked=None):
+    text = f"{cell['cell']:28} {cell['our_seconds'] * 1e6:12.2f} µs"
+    text += f" {cell['operations'] / cell['our_seconds'] / 1e9:8.1f} GOP/s"
+    if "ratio" not in cell:
+        return f"{text}   NumPy left out: at least {cell['numpy_least']:.0f} s"
+    text += f" {cell['numpy_seconds'] * 1e6:14.2f} µs {cell['ratio']:9.2f} x"
+    if cell.get("torch_seconds"):
+        text += f"   torch {cell['torch_seconds'] * 1e6:.2f} µs"
+    if asked:
+        text += f"   asked {asked}" + ("" if cell["ratio"] >= asked else "  MISSED")
+    return text + ("  SLOWER" if measuring.is_slower(cell) else "")
+
+
+def blas():
+    """NumPy's BLAS, and which of its kernels runs."""
+    if importlib.util.find_spec("threadpoolctl") is None:
+        return "BLAS unknown: threadpoolctl is not installed"
+    import threadpoolctl
+
+    pools = [p for p in threadpoolctl.threadpool_info() if p["user_api"] == "blas"]
+    return ", ".join(f"{p['internal_api']} {p['version']} {p.get('architecture')}" for p in pools)
+
+
+def rate_of_float32():
+    """int32 against float32's BLAS, at 1024."""
+    cells = [measure(f"{d} 1024", d, (1024, 1024), (1024, 1024), 0) for d in ("int32", "float32")]
+    rates = [cell["operations"] / cell["our_seconds"] / 1e9 for cell in cells]
+    print(
+        f"int32 {rates[0]:.1f} GOP/s, float32 {rates[1]:.1f} ({blas()}): {rates[0] / rates[1]:.2f}"
+    )
+
+
+def run_all_tables():
+    """The table three times, each in a process of its own."""
+    modes = (("1 thread", 1, None), ("1 thread, AVX2", 1, "avx2"), ("2 threads", 2, None))
+    for column, (title, threads, isa) in enumerate(modes):
+        print(f"\n{title}", flush=True)
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": str(threads)}
+        if isa:
+            environment["NUMC_ISA"] = isa
+        command = [
+            sys.executable,
+            __file__,
+            "table",
+            "--threads",
+            str(threads),
+            "--column",
+            str(column),
+        ]
+        subprocess.run(command, env=environment, check=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("parts", nargs="+", choices=PARTS)
+    parser.add_argument("--dtypes", default=",".join(DTYPES), type=lambda text: text.split(","))
+    parser.add_argument("--threads", type=int, help="of ours; those of BLAS: OPENBLAS_NUM_THREADS")
+    parser.add_argument("--limit", type=float, default=10)
+    parser.add_argument("--column", type=int, help="of the table: which of its demands hold here")
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    if options.parts == ["table"] and options.threads is None:
+        return run_all_tables()
+    nc.set_config(threads=options.threads)
+    print(f"NumPy {np.__version__}, {nc.info()['isa']}, threads: {options.threads}, {blas()}")
+    cells = []
+    for part in options.parts:
+        for cell in PARTS[part](options.dtypes):
+            asked = None
+            if part == "table" and options.column is not None:
+                asked = {row[0]: row[3 + options.column] for row in TABLE}[cell[0]]
+            cells.append(measure(*cell, options.limit))
+            print(line(cells[-1], asked), flush=True)
+        if part == "table":
+            rate_of_float32()
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump({"blas": blas(), "info": nc.info(), "cells": cells}, file)
+    return any("ratio" in cell and measuring.is_slower(cell) for cell in cells)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

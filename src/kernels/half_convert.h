@@ -1,0 +1,134 @@
+/* Half precision to float and back, in vectors, with NumPy's rounding and flags: to even, whatever
+ * the rounding mode; no flag for inexact results that are normal numbers. */
+#ifndef NUMC_HALF_CONVERT_H
+#define NUMC_HALF_CONVERT_H
+
+#include "vector.h"
+
+#include <fenv.h>
+
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+INLINE float float_of_bits(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+INLINE float half_to_float(uint16_t half)
+{
+    const uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
+    const uint32_t magnitude = half & 0x7fffu;
+    if (magnitude < 0x400u) {
+        const float tiny = (float)magnitude * 0x1p-24f;
+        return sign != 0 ? -tiny : tiny;
+    }
+    /* The exponent's bias grows by 112, and once more to become that of infinities and NaNs. */
+    const uint32_t special = magnitude >= 0x7c00u ? 112u << 23 : 0;
+    return float_of_bits(sign | ((magnitude << 13) + (112u << 23) + special));
+}
+
+enum { HALF_BLOCK = 16 };
+
+/* HALF_BLOCK values at once. */
+INLINE void halves_to_floats(const uint16_t *from, float *to)
+{
+#if defined(__AVX512F__)
+    _mm512_storeu_ps(to, _mm512_cvtph_ps(_mm256_loadu_si256((const void *)from)));
+#elif defined(__F16C__)
+    for (int i = 0; i < HALF_BLOCK; i += 8) {
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const void *)(from + i))));
+    }
+#elif defined(__aarch64__)
+    for (int i = 0; i < HALF_BLOCK; i += 4) {
+        vst1q_f32(to + i, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from + i))));
+    }
+#else
+    typedef int32_t four __attribute__((vector_size(16)));
+    typedef uint32_t four_unsigned __attribute__((vector_size(16)));
+    typedef float four_floats __attribute__((vector_size(16)));
+    for (int i = 0; i < HALF_BLOCK; i += 4) {
+        const four half = {from[i], from[i + 1], from[i + 2], from[i + 3]};
+        const four magnitude = half & 0x7fff;
+        const four tiny = (four)(__builtin_convertvector(magnitude, four_floats) * 0x1p-24f);
+        const four special = (magnitude >= 0x7c00) & (112 << 23);
+        const four normal = (magnitude << 13) + (112 << 23) + special;
+        const four is_tiny = magnitude < 0x400;
+        const four bits =
+            (is_tiny & tiny) | (~is_tiny & normal) | (four)((four_unsigned)(half & 0x8000) << 16);
+        memcpy(to + i, &bits, sizeof bits);
+    }
+#endif
+}
+
+/* Any value, and the flags that NumPy raises for it. */
+static inline uint16_t float_to_half(uint32_t bits)
+{
+    const uint32_t sign = bits >> 16 & 0x8000u;
+    const uint32_t magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) { /* a NaN keeps what fits of its payload, and stays one */
+        const uint32_t nan = 0x7c00u | (magnitude >> 13 & 0x3ffu);
+        return (uint16_t)(sign | (nan == 0x7c00u ? nan + 1 : nan));
+    }
+    if (magnitude >= 0x477ff000u) {
+        if (magnitude < 0x7f800000u) {
+            feraiseexcept(FE_OVERFLOW);
+        }
+        return (uint16_t)(sign | 0x7c00u);
+    }
+    if (magnitude >= 0x38800000u) {
+        return (uint16_t)(sign |
+                          ((magnitude - (112u << 23) + 0xfffu + (magnitude >> 13 & 1)) >> 13));
+    }
+    /* Below the normal numbers: multiples of 2^-24. */
+    const uint32_t exponent = magnitude >> 23;
+    if (exponent < 102) {
+        if (magnitude != 0) {
+            feraiseexcept(FE_UNDERFLOW);
+        }
+        return (uint16_t)sign;
+    }
+    const uint32_t significand = 0x800000u | (magnitude & 0x7fffffu), shift = 126 - exponent;
+    const uint32_t lost = significand & ((1u << shift) - 1), tie = 1u << (shift - 1);
+    uint32_t half = significand >> shift;
+    if (lost != 0) {
+        feraiseexcept(FE_UNDERFLOW);
+        half += lost > tie || (lost == tie && (half & 1) != 0);
+    }
+    return (uint16_t)(sign | half);
+}
+
+/* HALF_BLOCK values: normal ones and zeros in vectors, others one by one. */
+INLINE void floats_to_halves(const float *from, uint16_t *to)
+{
+    enum { LANES = VECTOR_BYTES / sizeof(int32_t) };
+    typedef int32_t words __attribute__((vector_size(VECTOR_BYTES)));
+    typedef uint16_t halves __attribute__((vector_size(VECTOR_BYTES / 2)));
+    words special = {0};
+    for (int i = 0; i < HALF_BLOCK; i += LANES) {
+        words bits;
+        memcpy(&bits, from + i, sizeof bits);
+        const words magnitude = bits & 0x7fffffff;
+        const words is_zero = magnitude == 0;
+        special |= ((magnitude < 0x38800000) & ~is_zero) | (magnitude >= 0x477ff000);
+        const words rounded = (magnitude - (112 << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
+        const halves half =
+            __builtin_convertvector((bits >> 16 & 0x8000) | (rounded & ~is_zero), halves);
+        memcpy(to + i, &half, sizeof half);
+    }
+    uint64_t any[VECTOR_BYTES / 8];
+    memcpy(any, &special, sizeof any);
+    for (int i = 1; i < VECTOR_BYTES / 8; i++) {
+        any[0] |= any[i];
+    }
+    for (int i = 0; any[0] != 0 && i < HALF_BLOCK; i++) {
+        uint32_t bits;
+        memcpy(&bits, from + i, sizeof bits);
+        to[i] = float_to_half(bits);
+    }
+}
+
+#endif

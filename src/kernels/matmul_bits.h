@@ -1,0 +1,224 @@
+/* Truth values as bits: a set bit of a row of a ORs a row of b into the row of c, 64 columns to a
+ * word, until every bit of the sum is set. */
+
+/* Which of 64 neighbouring bytes are true. */
+INLINE uint64_t true_bits(const char *from)
+{
+#if defined(__AVX512BW__)
+    const __m512i all = _mm512_loadu_si512(from);
+    return _mm512_test_epi8_mask(all, all);
+#elif defined(__AVX2__)
+    uint64_t bits = 0;
+    for (int i = 0; i < 2; i++) {
+        const __m256i part = _mm256_loadu_si256((const void *)(from + 32 * i));
+        const __m256i zeros = _mm256_cmpeq_epi8(part, _mm256_setzero_si256());
+        bits |= (uint64_t)(uint32_t)~_mm256_movemask_epi8(zeros) << (32 * i);
+    }
+    return bits;
+#elif defined(__x86_64__)
+    uint64_t bits = 0;
+    for (int i = 0; i < 4; i++) {
+        const __m128i part = _mm_loadu_si128((const void *)(from + 16 * i));
+        const __m128i zeros = _mm_cmpeq_epi8(part, _mm_setzero_si128());
+        bits |= (uint64_t)(uint16_t)~_mm_movemask_epi8(zeros) << (16 * i);
+    }
+    return bits;
+#else
+    uint64_t bits = 0;
+    for (int i = 0; i < 8; i++) {
+        uint64_t bytes;
+        memcpy(&bytes, from + 8 * i, sizeof bytes);
+        /* Bit 7 of each byte that is not 0; then the multiplication gathers one bit of each. */
+        const uint64_t low = 0x7f7f7f7f7f7f7f7fu;
+        bytes = (((bytes & low) + low) | bytes) >> 7 & 0x0101010101010101u;
+        bits |= bytes * 0x0102040810204080u >> 56 << (8 * i);
+    }
+    return bits;
+#endif
+}
+
+/* Transposes 64 words of 64 bits: exchanges quadrants of ever smaller squares. */
+static void transpose_bits(uint64_t words[64])
+{
+    uint64_t mask = 0x00000000ffffffffu;
+    for (int half = 32; half > 0; half /= 2, mask ^= mask << half) {
+        for (int row = 0; row < 64; row = (row + half + 1) & ~half) {
+            const uint64_t swap = (words[row] >> half ^ words[row + half]) & mask;
+            words[row] ^= swap << half;
+            words[row + half] ^= swap;
+        }
+    }
+}
+
+static uint64_t few_true_bits(const char *from, ptrdiff_t step, ptrdiff_t count)
+{
+    uint64_t bits = 0;
+    for (ptrdiff_t i = 0; i < count; i++) {
+        bits |= (uint64_t)(from[i * step] != 0) << i;
+    }
+    return bits;
+}
+
+static uint64_t up_to_64_true_bits(const char *from, ptrdiff_t step, ptrdiff_t count)
+{
+    return step == 1 && count == 64 ? true_bits(from) : few_true_bits(from, step, count);
+}
+
+/* Rows are next to each other: reads along them, and transposes. */
+static void pack_across(uint64_t *bits, ptrdiff_t words, const char *from, ptrdiff_t step,
+                        ptrdiff_t rows, ptrdiff_t count)
+{
+    for (ptrdiff_t word = 0; word < words; word++) {
+        const ptrdiff_t height = count - 64 * word < 64 ? count - 64 * word : 64;
+        for (ptrdiff_t row = 0; row < rows; row += 64) {
+            const ptrdiff_t width = rows - row < 64 ? rows - row : 64;
+            uint64_t square[64] = {0};
+            for (ptrdiff_t i = 0; i < height; i++) {
+                square[i] = up_to_64_true_bits(from + (64 * word + i) * step + row, 1, width);
+            }
+            transpose_bits(square);
+            for (ptrdiff_t i = 0; i < width; i++) {
+                bits[(row + i) * words + word] = square[i];
+            }
+        }
+    }
+}
+
+static void pack_bits(uint64_t *bits, ptrdiff_t words, const char *from, ptrdiff_t row,
+                      ptrdiff_t step, ptrdiff_t rows, ptrdiff_t count)
+{
+    if (row == 1 && step != 1) {
+        pack_across(bits, words, from, step, rows, count);
+        return;
+    }
+    for (ptrdiff_t i = 0; i < rows; i++) {
+        for (ptrdiff_t word = 0; word < words; word++) {
+            const ptrdiff_t left = count - 64 * word;
+            bits[i * words + word] =
+                up_to_64_true_bits(from + i * row + 64 * word * step, step, left < 64 ? left : 64);
+        }
+    }
+}
+
+static void unpack_bits(char *to, ptrdiff_t step, uint64_t bits, ptrdiff_t count)
+{
+    if (step == 1 && count == 64) {
+        for (int i = 0; i < 8; i++) {
+            /* Copies of 8 bits, one of them kept in each byte and moved to its lowest bit. */
+            uint64_t bytes = (bits >> (8 * i) & 0xff) * 0x0101010101010101u & 0x8040201008040201u;
+            bytes = (bytes + 0x7f7f7f7f7f7f7f7fu) >> 7 & 0x0101010101010101u;
+            memcpy(to + 8 * i, &bytes, sizeof bytes);
+        }
+        return;
+    }
+    for (ptrdiff_t i = 0; i < count; i++) {
+        to[i * step] = (char)(bits >> i & 1);
+    }
+}
+
+/* The sum of `words` words, one vector of them, of one row; past the last column `sum` is all ones. */
+INLINE void or_rows(uint64_t *sum, const uint64_t *a, ptrdiff_t a_words, const uint64_t *b,
+                    ptrdiff_t b_words, ptrdiff_t words)
+{
+    for (ptrdiff_t word = 0; word < a_words; word++) {
+        const uint64_t *rows = b + word * 64 * b_words;
+        for (uint64_t left = a[word]; left != 0; left &= left - 1) {
+            const uint64_t *row = rows + __builtin_ctzll(left) * b_words;
+            for (ptrdiff_t i = 0; i < words; i++) {
+                sum[i] |= row[i];
+            }
+        }
+        uint64_t all = ~(uint64_t)0;
+        for (ptrdiff_t i = 0; i < words; i++) {
+            all &= sum[i];
+        }
+        if (all == ~(uint64_t)0) {
+            return;
+        }
+    }
+}
+
+static void multiply_bits(const uint64_t *a, ptrdiff_t a_words, const uint64_t *b,
+                          ptrdiff_t b_words, const struct matrices *x, ptrdiff_t first_row,
+                          ptrdiff_t rows)
+{
+    enum { WIDTH = 8 };
+    for (ptrdiff_t row = first_row; row < first_row + rows; row++) {
+        for (ptrdiff_t word = 0; word < b_words; word += WIDTH) {
+            const ptrdiff_t width = b_words - word < WIDTH ? b_words - word : WIDTH;
+            uint64_t sum[WIDTH] = {0};
+            const ptrdiff_t last = x->n - 64 * (word + width - 1);
+            sum[width - 1] = last < 64 ? ~(uint64_t)0 << last : 0;
+            const uint64_t *bits = a + row * a_words;
+            // cppcheck-suppress knownConditionTrueFalse
+            if (width == WIDTH) {
+                or_rows(sum, bits, a_words, b + word, b_words, WIDTH);
+            } else {
+                or_rows(sum, bits, a_words, b + word, b_words, width);
+            }
+            char *to = x->c + row * x->c_row + 64 * word * x->c_column;
+            for (ptrdiff_t i = 0; i < width; i++) {
+                const ptrdiff_t left = x->n - 64 * (word + i);
+                unpack_bits(to + 64 * i * x->c_column, x->c_column, sum[i], left < 64 ? left : 64);
+            }
+        }
+    }
+}
+
+/* As NumPy does it: until the first true product. */
+static void by_elements_bool(const struct matrices *x, ptrdiff_t from_column)
+{
+    for (ptrdiff_t row = 0; row < x->m; row++) {
+        const char *a = x->a + row * x->a_row;
+        for (ptrdiff_t column = from_column; column < x->n; column++) {
+            const char *b = x->b + column * x->b_column;
+            char any = 0;
+            for (ptrdiff_t k = 0; k < x->k && !any; k++) {
+                any = a[k * x->a_k] != 0 && b[k * x->b_k] != 0;
+            }
+            x->c[row * x->c_row + column * x->c_column] = any;
+        }
+    }
+}
+
+/* A dot product of neighbouring elements, 64 at a time from the second piece on. */
+static char any_product(const char *a, const char *b, ptrdiff_t k)
+{
+    ptrdiff_t at = 0;
+    for (; at < k && at < 8; at++) {
+        if (a[at] != 0 && b[at] != 0) {
+            return 1;
+        }
+    }
+    for (; at + 64 <= k; at += 64) {
+        if ((true_bits(a + at) & true_bits(b + at)) != 0) {
+            return 1;
+        }
+    }
+    return (few_true_bits(a + at, 1, k - at) & few_true_bits(b + at, 1, k - at)) != 0;
+}
+
+static void direct_bool(const struct matrices *x)
+{
+    if (x->a_k == 1 && x->b_k == 1) {
+        for (ptrdiff_t row = 0; row < x->m; row++) {
+            for (ptrdiff_t column = 0; column < x->n; column++) {
+                x->c[row * x->c_row + column * x->c_column] =
+                    any_product(x->a + row * x->a_row, x->b + column * x->b_column, x->k);
+            }
+        }
+        return;
+    }
+    ptrdiff_t column = 0;
+    for (; x->b_column == 1 && column + 64 <= x->n; column += 64) {
+        for (ptrdiff_t row = 0; row < x->m; row++) {
+            const char *a = x->a + row * x->a_row, *b = x->b + column;
+            uint64_t sum = 0;
+            for (ptrdiff_t k = 0; k < x->k && sum != ~(uint64_t)0; k++) {
+                sum |= a[k * x->a_k] != 0 ? true_bits(b + k * x->b_k) : 0;
+            }
+            unpack_bits(x->c + row * x->c_row + column * x->c_column, x->c_column, sum, 64);
+        }
+    }
+    by_elements_bool(x, column);
+}

@@ -1,0 +1,251 @@
+/* How a product, or a stack of them, is computed: directly or packed, on how many threads. */
+#include "matmul_blocks.h"
+#include "parallel.h"
+
+#include <string.h>
+
+enum {
+    BREAK_EVEN_NS = 40000, /* twice what a region costs whose workers sleep */
+    THIN = 4,              /* so few rows, or columns, are not worth packing the other matrix */
+    DIRECT_MOST = 32 * 32 * 32,
+    DIRECT_FEW = 4 * 4 * 4, /* where `direct` goes one by one */
+    COPIED_BYTES = 8192,
+};
+
+int matmul_threads(double ns)
+{
+    const ptrdiff_t forced = elementwise_threshold();
+    if ((forced == 0 && ns < BREAK_EVEN_NS) || !region_available()) {
+        return 1;
+    }
+    return threads_limit().threads;
+}
+
+static double most(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Steps of dimensions of one element mean nothing: let them say "next to each other". */
+static void normalise(struct matrices *x, ptrdiff_t size)
+{
+    if (x->m == 1) {
+        x->a_row = x->c_row = size;
+    }
+    if (x->k == 1) {
+        x->a_k = x->b_k = size;
+    }
+    if (x->n == 1) {
+        x->b_column = x->c_column = size;
+    }
+}
+
+/* The same product, computed as c^T = b^T a^T. */
+static void transpose(struct matrices *x)
+{
+    *x = (struct matrices){x->b,     x->a,        x->c,     x->b_column, x->b_k, x->a_k,
+                           x->a_row, x->c_column, x->c_row, x->n,        x->k,   x->m};
+}
+
+/* Tiles and vectors run along rows of c: they should be long, and their elements neighbours. */
+static bool wants_transposition(const struct matmul_kernel *kernel, const struct matrices *x)
+{
+    const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
+    if (x->c_row != size) {
+        return false;
+    }
+    if (x->c_column != size) {
+        return true;
+    }
+    return x->n < x->m && x->n < (kernel->rows > 0 ? kernel->columns : 64 / size);
+}
+
+/* Whether `direct` finds vectors in it. */
+static bool has_vectors(const struct matrices *x, ptrdiff_t size)
+{
+    return (x->b_column == size && x->c_column == size) || (x->a_k == size && x->b_k == size);
+}
+
+static void zero(const struct matrices *x, size_t size)
+{
+    for (ptrdiff_t row = 0; row < x->m; row++) {
+        for (ptrdiff_t column = 0; column < x->n; column++) {
+            memset(x->c + row * x->c_row + column * x->c_column, 0, size);
+        }
+    }
+}
+
+/* Copies `rows` rows of `columns` elements so that the columns are next to each other. */
+static void copy_matrix(char *to, const char *from, ptrdiff_t row, ptrdiff_t column, ptrdiff_t rows,
+                        ptrdiff_t columns, size_t size)
+{
+    for (ptrdiff_t i = 0; i < rows; i++) {
+        for (ptrdiff_t k = 0; k < columns; k++) {
+            memcpy(to, from + i * row + k * column, size);
+            to += size;
+        }
+    }
+}
+
+/* Small matrices: vectors need the columns of b, or k of a and b, next to each other. */
+static void run_direct(const struct matmul_kernel *kernel, struct matrices x)
+{
+    _Alignas(64) char copy[COPIED_BYTES];
+    const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
+    const bool rows_suit = x.b_column == size && x.c_column == size;
+    if (!rows_suit && x.c_column == size && x.m > 1 && x.k * x.n * size <= COPIED_BYTES) {
+        copy_matrix(copy, x.b, x.b_k, x.b_column, x.k, x.n, kernel->item_size);
+        x.b = copy;
+        x.b_k = x.n * size;
+        x.b_column = size;
+    } else if (!rows_suit && x.b_k == size && x.a_k != size && x.m * x.k * size <= COPIED_BYTES) {
+        copy_matrix(copy, x.a, x.a_row, x.a_k, x.m, x.k, kernel->item_size);
+        x.a = copy;
+        x.a_row = x.k * size;
+        x.a_k = size;
+    }
+    kernel->direct(&x);
+}
+
+struct strips {
+    const struct matmul_kernel *kernel;
+    const struct matrices *x;
+};
+
+enum { STRIP = 256 };
+
+/* Columns, or rows where there are more of them. */
+static void run_strips(void *context, ptrdiff_t first, ptrdiff_t count)
+{
+    const struct strips *strips = context;
+    struct matrices x = *strips->x;
+    if (x.n >= x.m) {
+        x.b += first * STRIP * x.b_column;
+        x.c += first * STRIP * x.c_column;
+        x.n = x.n - first * STRIP < count * STRIP ? x.n - first * STRIP : count * STRIP;
+    } else {
+        x.a += first * STRIP * x.a_row;
+        x.c += first * STRIP * x.c_row;
+        x.m = x.m - first * STRIP < count * STRIP ? x.m - first * STRIP : count * STRIP;
+    }
+    run_direct(strips->kernel, x);
+}
+
+static double macs_of(const struct matrices *x)
+{
+    return (double)x->m * (double)x->n * (double)x->k;
+}
+
+static double ns_of(const struct matmul_kernel *kernel, const struct matrices *x)
+{
+    const double elements =
+        (double)x->m * (double)x->k + (double)x->k * (double)x->n + (double)x->m * (double)x->n;
+    return macs_of(x) * (kernel->item_size == 16 ? 1.0 : 0.05) + elements * 0.2;
+}
+
+static void run_one(const struct matmul_kernel *kernel, const struct matrices *matrices,
+                    bool may_split)
+{
+    struct matrices x = *matrices;
+    if (wants_transposition(kernel, &x)) {
+        transpose(&x);
+    }
+    const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
+    const bool packing_pays_early = kernel->kind == 'e' || kernel->item_size == 16;
+    const bool small = macs_of(&x) <= (packing_pays_early ? DIRECT_FEW : DIRECT_MOST);
+    if (kernel->rows == 0 || small) {
+        run_direct(kernel, x);
+        return;
+    }
+    const bool is_vector = x.m == 1 || x.n == 1;
+    const bool thin = kernel->kind == 'i' ? (x.m <= THIN || x.n <= THIN) && has_vectors(&x, size)
+                                          : kernel->item_size == 16 && is_vector;
+    const int threads = may_split ? matmul_threads(ns_of(kernel, &x)) : 1;
+    if (!thin && matmul_packed(kernel, &x, threads)) {
+        return;
+    }
+    struct strips strips = {kernel, &x};
+    const ptrdiff_t longer = x.n >= x.m ? x.n : x.m;
+    matmul_split((longer + STRIP - 1) / STRIP, threads > 1 ? 1e9 : 0, run_strips, &strips);
+}
+
+/* ---- stacks ---- */
+
+struct split {
+    matmul_part *run;
+    void *context;
+    ptrdiff_t count, part;
+    _Atomic ptrdiff_t next;
+};
+
+static void run_parts(void *context, int index, int threads)
+{
+    (void)index, (void)threads;
+    struct split *split = context;
+    ptrdiff_t first;
+    while ((first = atomic_fetch_add(&split->next, split->part)) < split->count) {
+        const ptrdiff_t left = split->count - first;
+        split->run(split->context, first, left < split->part ? left : split->part);
+    }
+}
+
+void matmul_split(ptrdiff_t count, double ns, matmul_part *run, void *context)
+{
+    const int threads = count > 1 ? matmul_threads(ns * (double)count) : 1;
+    if (threads == 1) {
+        run(context, 0, count);
+        return;
+    }
+    const ptrdiff_t part = count / (8 * (ptrdiff_t)threads);
+    struct split split = {run, context, count, part > 0 ? part : 1, 0};
+    region_run(threads, run_parts, &split);
+}
+
+struct stack_run {
+    const struct matmul_kernel *kernel;
+    const struct matrices *x;
+    const struct stack *stack;
+    bool may_split;
+};
+
+static void run_stack(void *context, ptrdiff_t first, ptrdiff_t count)
+{
+    const struct stack_run *run = context;
+    struct matrices x = *run->x;
+    x.a += first * run->stack->a;
+    x.b += first * run->stack->b;
+    x.c += first * run->stack->c;
+    for (ptrdiff_t i = 0; i < count; i++) {
+        if (x.k == 0) {
+            zero(&x, run->kernel->item_size);
+        } else {
+            run_one(run->kernel, &x, run->may_split);
+        }
+        x.a += run->stack->a;
+        x.b += run->stack->b;
+        x.c += run->stack->c;
+    }
+}
+
+void matmul_run(const struct matmul_kernel *kernel, const struct matrices *matrices,
+                const struct stack *stack)
+{
+    struct matrices x = *matrices;
+    normalise(&x, (ptrdiff_t)kernel->item_size);
+    if (x.m == 0 || x.n == 0 || stack->count == 0) {
+        return;
+    }
+    struct stack_run run = {kernel, &x, stack, false};
+    const double ns = ns_of(kernel, &x);
+    const int threads = matmul_threads(ns * (double)stack->count);
+    /* A few large matrices are better split themselves. */
+    if (threads > 1 && ns > BREAK_EVEN_NS * 10.0 && stack->count < 4 * (ptrdiff_t)threads) {
+        run.may_split = true;
+        run_stack(&run, 0, stack->count);
+    } else if (threads > 1 && stack->count == 1) {
+        run.may_split = true;
+        run_stack(&run, 0, 1);
+    } else {
+        matmul_split(stack->count, most(ns, 20), run_stack, &run);
+    }
+}

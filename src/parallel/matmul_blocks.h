@@ -1,0 +1,32 @@
+/* What the files of matrix products share, and nobody else needs. */
+#ifndef NUMC_MATMUL_BLOCKS_H
+#define NUMC_MATMUL_BLOCKS_H
+
+#include "matmul.h"
+
+#include <stdatomic.h>
+
+/* The number of threads for work that takes `ns` on one. */
+int matmul_threads(double ns);
+
+/* A product by packed blocks on up to `threads` threads; false if there is no memory for it. */
+bool matmul_packed(const struct matmul_kernel *kernel, const struct matrices *x, int threads);
+
+/* Memory aligned to cache lines, kept for the next call where it is not large. NULL if there is none. */
+struct workspace {
+    char *data;
+    size_t bytes;
+};
+struct workspace workspace_take(size_t bytes);
+void workspace_give_back(struct workspace workspace);
+
+/* Where the threads of a region wait for each other. */
+struct barrier {
+    _Atomic int waiting;
+    _Atomic unsigned passed;
+};
+
+/* Returns when all `count` threads are here; the last to come calls `last` first. */
+void barrier_wait(struct barrier *barrier, int count, void (*last)(void *), void *context);
+
+#endif

@@ -1,0 +1,417 @@
+/* Every matrix kernel of one instruction set against three nested loops.
+ * Usage: test_matmul [--time | --quick] [ISA]; without an ISA all that this processor has. */
+#include "expect.h"
+#include "kernels.h"
+#include "matmul_kernels.h"
+
+#include <fenv.h>
+#include <float.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+enum { LARGEST_ROOM = 1 << 20, GUARD = 256, TIMED_K = 512 };
+
+static _Alignas(64) char room_a[LARGEST_ROOM], room_b[LARGEST_ROOM], room_c[LARGEST_ROOM];
+static _Alignas(64) char expected[LARGEST_ROOM], panel_a[LARGEST_ROOM], panel_b[LARGEST_ROOM];
+static _Alignas(64) char sums[LARGEST_ROOM];
+
+/* A value that half can hold, so that sums of a few products are exact in float. */
+static uint16_t small_half(void)
+{
+    static const uint16_t values[] = {0x0000, 0x8000, 0x3c00, 0xbc00, 0x4000,
+                                      0x3800, 0x4200, 0xc500, 0x3400, 0x3e00};
+    return values[random_below(10)];
+}
+
+static void fill(char *room, size_t bytes, const struct matmul_kernel *kernel)
+{
+    for (size_t at = 0; at + kernel->item_size <= bytes; at += kernel->item_size) {
+        uint64_t bits = random_bits();
+        const double value = (double)(int)random_below(64) - 32;
+        const float single = (float)value;
+        const long double extended = value;
+        if (kernel->kind == 'e') {
+            bits = small_half();
+        }
+        if (kernel->kind != 'f') {
+            memcpy(room + at, &bits, kernel->item_size);
+        } else if (kernel->item_size == sizeof(float)) {
+            memcpy(room + at, &single, sizeof single);
+        } else if (kernel->item_size == sizeof(double)) {
+            memcpy(room + at, &value, sizeof value);
+        } else {
+            memcpy(room + at, &extended, sizeof extended);
+        }
+    }
+}
+
+static double half_value(uint16_t half)
+{
+    const int exponent = half >> 10 & 31, fraction = half & 1023;
+    const double magnitude = exponent == 0    ? ldexp(fraction, -24)
+                             : exponent == 31 ? (fraction != 0 ? (double)NAN : INFINITY)
+                                              : ldexp(1024 + fraction, exponent - 25);
+    return half & 0x8000 ? -magnitude : magnitude;
+}
+
+/* To the nearest half, ties to even. */
+static uint16_t half_of(double value)
+{
+    const uint16_t sign = signbit(value) ? 0x8000 : 0;
+    const double magnitude = fabs(value);
+    int exponent;
+    if (magnitude == 0) {
+        return sign;
+    }
+    frexp(magnitude, &exponent);
+    exponent = exponent - 1 < -14 ? -14 : exponent - 1;
+    const double rounded = nearbyint(ldexp(magnitude, 10 - exponent));
+    const int bits = ((exponent + 14) << 10) + (int)rounded;
+    return sign | (uint16_t)(bits > 0x7c00 ? 0x7c00 : bits);
+}
+
+static double float_element(const struct matmul_kernel *kernel, const char *at)
+{
+    float single;
+    double twice;
+    long double extended;
+    uint16_t half;
+    if (kernel->kind == 'e') {
+        memcpy(&half, at, sizeof half);
+        return half_value(half);
+    }
+    if (kernel->item_size == sizeof single) {
+        memcpy(&single, at, sizeof single);
+        return single;
+    }
+    if (kernel->item_size == sizeof twice) {
+        memcpy(&twice, at, sizeof twice);
+        return twice;
+    }
+    memcpy(&extended, at, sizeof extended);
+    return (double)extended;
+}
+
+static void reference_element(const struct matmul_kernel *kernel, const char *a, const char *b,
+                              ptrdiff_t a_k, ptrdiff_t b_k, ptrdiff_t k, char *c)
+{
+    uint64_t integer = 0;
+    double real = 0;
+    for (ptrdiff_t i = 0; i < k; i++) {
+        uint64_t x = 0, y = 0;
+        if (kernel->kind == 'i') {
+            memcpy(&x, a + i * a_k, kernel->item_size);
+            memcpy(&y, b + i * b_k, kernel->item_size);
+            integer += x * y;
+        } else {
+            real += float_element(kernel, a + i * a_k) * float_element(kernel, b + i * b_k);
+        }
+    }
+    const float single = (float)real;
+    const long double extended = real;
+    const uint16_t half = half_of(real);
+    if (kernel->kind == 'i') {
+        memcpy(c, &integer, kernel->item_size);
+    } else if (kernel->kind == 'e') {
+        memcpy(c, &half, sizeof half);
+    } else if (kernel->item_size == sizeof single) {
+        memcpy(c, &single, sizeof single);
+    } else if (kernel->item_size == sizeof real) {
+        memcpy(c, &real, sizeof real);
+    } else {
+        memcpy(c, &extended, LDBL_MANT_DIG == 64 ? 10 : sizeof extended); /* x87: then padding */
+    }
+}
+
+static void reference(const struct matmul_kernel *kernel, const struct matrices *x)
+{
+    for (ptrdiff_t i = 0; i < x->m; i++) {
+        for (ptrdiff_t j = 0; j < x->n; j++) {
+            reference_element(kernel, x->a + i * x->a_row, x->b + j * x->b_column, x->a_k, x->b_k,
+                              x->k, x->c + i * x->c_row + j * x->c_column);
+        }
+    }
+}
+
+/* What is the same in both after the padding of long doubles is made equal. */
+static bool same_elements(const struct matmul_kernel *kernel, const char *found, const char *wanted,
+                          size_t bytes)
+{
+    const size_t size = kernel->item_size;
+    const size_t used = size == 16 && sizeof(long double) == 16 && LDBL_MANT_DIG == 64 ? 10 : size;
+    for (size_t at = 0; at + size <= bytes; at += size) {
+        if (memcmp(found + at, wanted + at, used) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A matrix whose rows, or columns, or neither, are next to each other. */
+static void random_layout(ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t size, ptrdiff_t *row,
+                          ptrdiff_t *column, ptrdiff_t *offset)
+{
+    const ptrdiff_t gap = 1 + (ptrdiff_t)random_below(2), pad = (ptrdiff_t)random_below(3);
+    if (random_below(2) != 0) {
+        *column = gap * size;
+        *row = (columns * gap + pad) * size;
+    } else {
+        *row = gap * size;
+        *column = (rows * gap + pad) * size;
+    }
+    *offset = 0;
+    if (random_below(4) == 0) {
+        *offset += *row * (rows > 0 ? rows - 1 : 0);
+        *row = -*row;
+    }
+    if (random_below(4) == 0) {
+        *offset += *column * (columns > 0 ? columns - 1 : 0);
+        *column = -*column;
+    }
+}
+
+static struct matrices random_matrices(ptrdiff_t m, ptrdiff_t k, ptrdiff_t n, ptrdiff_t size)
+{
+    struct matrices x = {.m = m, .k = k, .n = n};
+    ptrdiff_t offset;
+    random_layout(m, k, size, &x.a_row, &x.a_k, &offset);
+    x.a = room_a + GUARD + offset;
+    random_layout(k, n, size, &x.b_k, &x.b_column, &offset);
+    x.b = room_b + GUARD + offset;
+    random_layout(m, n, size, &x.c_row, &x.c_column, &offset);
+    x.c = room_c + GUARD + offset;
+    return x;
+}
+
+/* All of a product as one tile: packed, computed in two parts of k, and finished. */
+static void packed_product(const struct matmul_kernel *kernel, const struct matrices *x)
+{
+    const ptrdiff_t half_k = x->k / 2 / kernel->group * kernel->group;
+    const ptrdiff_t tile_row = kernel->columns * (ptrdiff_t)kernel->sum_size;
+    for (int part = 0; part < 2; part++) {
+        const ptrdiff_t first = part == 0 ? 0 : half_k;
+        const ptrdiff_t k = part == 0 ? half_k : x->k - half_k;
+        kernel->pack_a(panel_a, x->a + first * x->a_k, x->a_row, x->a_k, x->m, k);
+        kernel->pack_b(panel_b, x->b + first * x->b_k, x->b_column, x->b_k, x->n, k);
+        kernel->tile(panel_a, panel_b,
+                     (k + kernel->group - 1) / kernel->group + kernel->more_groups, sums, tile_row,
+                     part != 0);
+    }
+    if (kernel->finish != NULL) {
+        kernel->finish(sums, tile_row, x->c, x->c_row, x->c_column, x->m, x->n);
+        return;
+    }
+    for (ptrdiff_t i = 0; i < x->m; i++) {
+        for (ptrdiff_t j = 0; j < x->n; j++) {
+            memcpy(x->c + i * x->c_row + j * x->c_column,
+                   sums + i * tile_row + j * (ptrdiff_t)kernel->sum_size, kernel->item_size);
+        }
+    }
+}
+
+static void compare(const struct matmul_kernel *kernel, const char *isa, bool packed)
+{
+    const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
+    const ptrdiff_t m = 1 + (ptrdiff_t)random_below(packed ? (size_t)kernel->rows : 20);
+    const ptrdiff_t n = 1 + (ptrdiff_t)random_below(packed ? (size_t)kernel->columns : 140);
+    const ptrdiff_t k = (packed ? 2 * kernel->group : 1) + (ptrdiff_t)random_below(70);
+    struct matrices x = random_matrices(m, k, n, size);
+    memset(room_c, 0x5a, sizeof room_c / 8);
+    memcpy(expected, room_c, sizeof room_c / 8);
+    struct matrices wanted = x;
+    wanted.c = expected + (x.c - room_c);
+    reference(kernel, &wanted);
+    feclearexcept(FE_ALL_EXCEPT);
+    if (packed) {
+        packed_product(kernel, &x);
+    } else {
+        kernel->direct(&x);
+    }
+    expect(same_elements(kernel, room_c, expected, sizeof room_c / 8),
+           "%s %c%zu %s: %td x %td x %td, steps %td %td %td %td %td %td", isa, kernel->kind,
+           kernel->item_size, packed ? "packed" : "direct", m, k, n, x.a_row, x.a_k, x.b_k,
+           x.b_column, x.c_row, x.c_column);
+    expect(fetestexcept(FE_INVALID | FE_OVERFLOW | FE_DIVBYZERO) == 0, "%s %c%zu: flags", isa,
+           kernel->kind, kernel->item_size);
+}
+
+/* An infinity in one matrix must not meet the padding of the other. */
+static void check_padding(const struct matmul_kernel *kernel, const char *isa)
+{
+    static const uint16_t infinities[8] = {0x7c00, 0x7c00, 0x7c00, 0x7c00,
+                                           0x7c00, 0x7c00, 0x7c00, 0x7c00};
+    static const uint16_t ones[8] = {0x3c00, 0x3c00, 0x3c00, 0x3c00,
+                                     0x3c00, 0x3c00, 0x3c00, 0x3c00};
+    uint16_t c[9] = {0};
+    struct matrices x = {
+        (const char *)infinities, (const char *)ones, (char *)c, 2, 4, 2, 4, 4, 2, 2, 2, 2};
+    feclearexcept(FE_ALL_EXCEPT);
+    packed_product(kernel, &x);
+    expect(c[0] == 0x7c00 && c[3] == 0x7c00 && fetestexcept(FE_INVALID) == 0,
+           "%s half: padding meets infinity", isa);
+}
+
+/* Every float near a half: values, overflow and underflow as NumPy has them. */
+static void check_rounding(const struct matmul_kernel *kernel, const char *isa)
+{
+    for (uint32_t half = 0; half < 0x7c00; half++) {
+        for (int nudge = -2; nudge <= 2; nudge++) {
+            const double here = half_value((uint16_t)half);
+            const double next = half == 0x7bff ? 65536 : half_value((uint16_t)(half + 1));
+            float value = (float)((here + next) / 2);
+            for (int i = 0; i < abs(nudge); i++) {
+                value = nextafterf(value, nudge < 0 ? 0 : INFINITY);
+            }
+            value = half & 1 ? -value : value;
+            float block[16];
+            uint16_t found[16];
+            for (int i = 0; i < 16; i++) {
+                block[i] = value;
+            }
+            feclearexcept(FE_ALL_EXCEPT);
+            kernel->finish((const char *)block, 0, (char *)found, 0, 2, 1, 16);
+            const int raised = fetestexcept(FE_OVERFLOW | FE_UNDERFLOW);
+            const uint16_t wanted = half_of((double)value);
+            const bool tiny = fabsf(value) < 0x1p-14f && half_value(wanted) != (double)value;
+            const int flags = (wanted & 0x7fff) == 0x7c00 ? FE_OVERFLOW : tiny ? FE_UNDERFLOW : 0;
+            expect(found[0] == wanted && found[15] == wanted, "%s half: %a becomes %#x, not %#x",
+                   isa, (double)value, found[0], wanted);
+            expect(raised == flags, "%s half: %a raises %#x", isa, (double)value, (unsigned)raised);
+        }
+    }
+}
+
+static bool truth(const struct matrices *x, ptrdiff_t row, ptrdiff_t column)
+{
+    for (ptrdiff_t k = 0; k < x->k; k++) {
+        if (x->a[row * x->a_row + k * x->a_k] != 0 &&
+            x->b[k * x->b_k + column * x->b_column] != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void compare_bits(const struct matmul_bits *kernel, const char *isa, bool packed)
+{
+    const ptrdiff_t m = 1 + (ptrdiff_t)random_below(90), n = 1 + (ptrdiff_t)random_below(700);
+    const ptrdiff_t k = 1 + (ptrdiff_t)random_below(200);
+    struct matrices x = random_matrices(m, k, n, 1);
+    const size_t odds = random_below(4) == 0 ? 2 : 40;
+    for (size_t i = 0; i < sizeof room_a; i++) {
+        room_a[i] = random_below(odds) == 0 ? (char)(1 << random_below(8)) : 0;
+        room_b[i] = random_below(odds) == 0 ? (char)(1 << random_below(8)) : 0;
+    }
+    memset(room_c, 2, sizeof room_c);
+    memset(expected, 2, sizeof expected);
+    for (ptrdiff_t i = 0; i < m; i++) {
+        for (ptrdiff_t j = 0; j < n; j++) {
+            expected[x.c - room_c + i * x.c_row + j * x.c_column] = truth(&x, i, j);
+        }
+    }
+    if (packed) {
+        const ptrdiff_t a_words = (k + 63) / 64, b_words = (n + 63) / 64;
+        kernel->pack((uint64_t *)panel_a, a_words, x.a, x.a_row, x.a_k, m, k);
+        kernel->pack((uint64_t *)panel_b, b_words, x.b, x.b_k, x.b_column, k, n);
+        kernel->multiply((uint64_t *)panel_a, a_words, (uint64_t *)panel_b, b_words, &x, 0, m);
+    } else {
+        kernel->direct(&x);
+    }
+    expect(memcmp(room_c, expected, sizeof room_c) == 0,
+           "%s bool %s: %td x %td x %td, steps %td %td %td %td %td %td", isa,
+           packed ? "packed" : "direct", m, k, n, x.a_row, x.a_k, x.b_k, x.b_column, x.c_row,
+           x.c_column);
+}
+
+static void compare_isa(const struct matmul_kernels *kernels, const char *isa, bool quick)
+{
+    const int cases = quick ? 60 : 600;
+    for (const struct matmul_kernel *const *row = kernels->rows; *row != NULL; row++) {
+        const struct matmul_kernel *kernel = *row;
+        fill(room_a, sizeof room_a / 4, kernel);
+        fill(room_b, sizeof room_b / 4, kernel);
+        for (int i = 0; i < cases; i++) {
+            compare(kernel, isa, false);
+            if (kernel->rows > 0) {
+                compare(kernel, isa, true);
+            }
+        }
+        if (kernel->kind == 'e') {
+            check_padding(kernel, isa);
+            check_rounding(kernel, isa);
+        }
+    }
+    for (int i = 0; kernels->bits != NULL && i < cases / 6; i++) {
+        compare_bits(kernels->bits, isa, i % 2 == 0);
+    }
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/* ns per element that is packed, and operations per ns of a tile. */
+static void time_isa(const struct matmul_kernels *kernels, const char *isa)
+{
+    for (const struct matmul_kernel *const *row = kernels->rows; *row != NULL; row++) {
+        const struct matmul_kernel *kernel = *row;
+        if (kernel->rows == 0) {
+            continue;
+        }
+        fill(room_a, sizeof room_a, kernel);
+        const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
+        double best[5] = {1e9, 1e9, 1e9, 1e9, 1e9};
+        for (int sample = 0; sample < 200; sample++) {
+            for (int what = 0; what < 5; what++) {
+                const bool along_k = what % 2 == 0;
+                const ptrdiff_t units = what < 2 ? kernel->rows : kernel->columns;
+                const int64_t start = now_ns();
+                if (what == 4) {
+                    kernel->tile(panel_a, panel_b, TIMED_K / kernel->group, sums,
+                                 kernel->columns * (ptrdiff_t)kernel->sum_size, true);
+                } else {
+                    (what < 2 ? kernel->pack_a : kernel->pack_b)(
+                        what < 2 ? panel_a : panel_b, room_a, along_k ? TIMED_K * size : size,
+                        along_k ? size : units * size, units, TIMED_K);
+                }
+                best[what] = fmin(best[what], (double)(now_ns() - start));
+            }
+        }
+        const double a = (double)kernel->rows * TIMED_K, b = (double)kernel->columns * TIMED_K;
+        printf("%-10s %c%-2zu ns to pack an element of a: %.2f along k, %.2f along m; of b: %.2f, "
+               "%.2f along n; tile %td x %td: %.1f GOP/s\n",
+               isa, kernel->kind, kernel->item_size, best[0] / a, best[1] / a, best[2] / b,
+               best[3] / b, kernel->rows, kernel->columns,
+               2 * a * (double)kernel->columns / best[4]);
+    }
+}
+
+int main(int argc, char *argv[])
+{
+    const bool timed = argc > 1 && strcmp(argv[1], "--time") == 0;
+    const bool quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
+    const int options = timed || quick;
+    const char *only = argc > 1 + options ? argv[1 + options] : NULL;
+    bool ran = false;
+    for (int i = 0; kernels_isa(i) != NULL; i++) {
+        const char *isa = kernels_isa(i);
+        const struct matmul_kernels *kernels = matmul_kernels_of_isa(isa);
+        if ((only != NULL && strcmp(only, isa) != 0) || kernels == NULL) {
+            continue;
+        }
+        ran = true;
+        if (timed) {
+            time_isa(kernels, isa);
+        } else {
+            compare_isa(kernels, isa, quick);
+        }
+    }
+    if (!ran) {
+        return SKIPPED;
+    }
+    return timed ? EXIT_SUCCESS : expect_result("matmul");
+}
