@@ -43,17 +43,17 @@ def operand(shape, dtype, seed=0):
     return np.resize(period.astype(dtype), shape)
 
 
-def median_seconds(calls, budget=2.0):
+def median_seconds(calls, budget=2.0, blocks=BLOCKS, pause=PAUSE_SECONDS):
     """Seconds of each of the calls, by name, within about `budget` seconds in all.
 
-    Each has the machine to itself twice, after a pause: threads of OpenBLAS, torch and OpenMP keep
+    Each has the machine to itself some times, after a pause: threads of OpenBLAS, torch and OpenMP keep
     spinning for a while, and would take the processors from whoever comes next.
     """
     samples = {name: [] for name in calls}
-    share = budget / BLOCKS / len(calls)
-    for _ in range(BLOCKS):
+    share = budget / blocks / len(calls)
+    for _ in range(blocks):
         for name, call in calls.items():
-            time.sleep(PAUSE_SECONDS)
+            time.sleep(pause)
             call()
             end = time.perf_counter() + share
             for done in range(MOST_CALLS):
@@ -377,14 +377,14 @@ def part_sweep(seconds=240):
                 m, k, p = extents(n)
                 a, b = operand((m, k), dtype, 1), operand((k, p), dtype, 2)
                 calls = {"cuda": lambda a=a, b=b: on("cuda")(a, b)}
+                calls["auto"] = lambda a=a, b=b: on("auto")(a, b)
                 if not slow_cpu:
                     calls["cpu"] = lambda a=a, b=b: on("cpu")(a, b)
-                calls["auto"] = lambda a=a, b=b: on("auto")(a, b)
                 for _ in range(6):
                     calls["auto"]()
                 where = nc.last_call()["device"]
-                of = median_seconds(calls, 0.1)
-                slow_cpu = slow_cpu or of["cpu"] > 0.2
+                of = median_seconds(calls, 0.1, 1, 0.05)
+                slow_cpu = slow_cpu or of["cpu"] > 0.3
                 best = min(of["cuda"], of.get("cpu", 9e9))
                 cells += 1
                 if of["auto"] > 1.1 * best:
@@ -409,7 +409,7 @@ PARTS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], metavar="part")
-    names = parser.parse_args().parts or [name for name in PARTS if name not in ("sweep", "tune")]
+    names = parser.parse_args().parts or [name for name in PARTS if name != "sweep"]
     print("; ".join(f"{key}: {value}" for key, value in nc.info().items()))
     for name in names:
         start = time.perf_counter()
