@@ -46,8 +46,8 @@ def operand(shape, dtype, seed=0):
 def median_seconds(calls, budget=2.0, blocks=BLOCKS, pause=PAUSE_SECONDS):
     """Seconds of each of the calls, by name, within about `budget` seconds in all.
 
-    Each has the machine to itself some times, after a pause: threads of OpenBLAS, torch and OpenMP keep
-    spinning for a while, and would take the processors from whoever comes next.
+    Each has the machine to itself some times, after a pause: threads of OpenBLAS, torch and OpenMP
+    keep spinning for a while, and would take the processors from whoever comes next.
     """
     samples = {name: [] for name in calls}
     share = budget / blocks / len(calls)

@@ -3,7 +3,27 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-_Device: TypeAlias = str
+_Device: TypeAlias = Literal[
+    "auto",
+    "cpu",
+    "cuda",
+    "cuda:0",
+    "cuda:1",
+    "cuda:2",
+    "cuda:3",
+    "cuda:4",
+    "cuda:5",
+    "cuda:6",
+    "cuda:7",
+    "cuda:8",
+    "cuda:9",
+    "cuda:10",
+    "cuda:11",
+    "cuda:12",
+    "cuda:13",
+    "cuda:14",
+    "cuda:15",
+]
 _Precision: TypeAlias = Literal["ieee", "tf32", "bf16"]
 _Gemm: TypeAlias = Literal["auto", "cublas", "tiled"]
 

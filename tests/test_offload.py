@@ -203,6 +203,34 @@ def test_what_was_sooner_is_kept(sooner):
         _core.use_fake_device(0)
 
 
+MEMORY = """
+import json, numpy as np, numc_ufuncs as nc
+nc._core.use_fake_device(1 << 28)
+a = np.arange(120 * 110).reshape(120, 110)
+with nc.config(device="cuda", threads=1):
+    right = bool((nc.matmul(a, a.T) == np.matmul(a, a.T)).all())
+print(json.dumps([right, nc._core.device_calls()]))
+"""
+
+
+def test_the_memory_can_be_limited():
+    right, calls = run(MEMORY)
+    limited_right, limited_calls = run(MEMORY, NUMC_GPU_MEMORY_LIMIT="70000")
+    assert right and limited_right and limited_calls > calls + 20
+
+
+def test_a_bad_limit_warns():
+    code = (
+        "import json, warnings\n"
+        "with warnings.catch_warnings(record=True) as caught:\n"
+        "    warnings.simplefilter('always')\n"
+        "    import numc_ufuncs\n"
+        "print(json.dumps([str(w.message) for w in caught]))"
+    )
+    (message,) = run(code, NUMC_GPU_MEMORY_LIMIT="1 GB")
+    assert "NUMC_GPU_MEMORY_LIMIT" in message and "a number of bytes" in message
+
+
 def test_last_call_is_per_thread():
     nc.matmul(np.ones((3, 3)), np.ones((3, 3)))
     seen = []

@@ -16,7 +16,6 @@ void fresh_initialize(struct fresh *fresh, const struct matmul_task *task)
 {
     const struct part all = {task->c, task->batch, task->m, task->n};
     const uintptr_t bytes = (uintptr_t)part_elements(&all) * task->type.size;
-    fresh->next = fresh->end = 0;
     if (bytes >= LEAST_BYTES && part_is_contiguous(&all, task->type.size)) {
         /* Whole steps only: what lies in front and behind belongs to others. */
         fresh->next = ((uintptr_t)task->c.data + STEP - 1) / STEP * STEP;

@@ -9,7 +9,7 @@ struct fresh {
     uintptr_t end;
 };
 
-/* All of the task's result, if it lies without gaps and is worth it; otherwise nothing. */
+/* From zeros: all of the task's result, if it lies without gaps and is worth it; otherwise nothing. */
 void fresh_initialize(struct fresh *fresh, const struct matmul_task *task);
 
 /* Asks for some pages; what is there stays as it is. False if there are none left. */

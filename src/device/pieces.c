@@ -136,10 +136,10 @@ static int free_slot(struct worker *worker, enum status *status)
     int slot = oldest(worker, WORK_NONE);
     bool happened = false;
     while (slot < 0 && *status == STATUS_OK) {
-        const int upload = oldest(worker, WORK_UPLOAD);
-        const int wanted = upload >= 0 ? upload : oldest(worker, WORK_DOWNLOAD);
+        const int sent = oldest(worker, WORK_UPLOAD);
+        const int wanted = sent >= 0 ? sent : oldest(worker, WORK_DOWNLOAD);
         *status = run->device->poll(run->device, worker->lane->event[wanted], &happened);
-        if (*status == STATUS_OK && (happened || !fresh_touch_some(run->fresh))) {
+        if (*status == STATUS_OK && (happened || !fresh_touch_some(&run->fresh))) {
             *status = finish(worker, wanted);
             slot = wanted;
         }

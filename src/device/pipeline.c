@@ -69,13 +69,54 @@ static int choose_threads(struct run *run)
     return threads;
 }
 
+/* Users can pin a part of an array: both of its ends are asked for. */
+static bool is_pinned(struct device *device, const struct strided *of, ptrdiff_t batch,
+                      ptrdiff_t rows, ptrdiff_t columns)
+{
+    const ptrdiff_t reach[] = {(batch - 1) * of->batch_step, (rows - 1) * of->row_step,
+                               (columns - 1) * of->column_step};
+    const char *first = of->data, *last = of->data;
+    for (int i = 0; i < 3; i++) {
+        first += reach[i] < 0 ? reach[i] : 0;
+        last += reach[i] > 0 ? reach[i] : 0;
+    }
+    return device->is_pinned(device, first) && device->is_pinned(device, last);
+}
+
+static void find_pinned(struct run *run)
+{
+    const struct matmul_task *task = &run->plan->task;
+    struct device *device = run->device;
+    run->pinned[OPERAND_A] = is_pinned(device, &task->a, task->batch, task->m, task->k);
+    run->pinned[OPERAND_B] = is_pinned(device, &task->b, task->batch, task->k, task->n);
+    run->pinned[OPERAND_C] = is_pinned(device, &task->c, task->batch, task->m, task->n);
+}
+
+static enum status run_on_threads(struct run *run, struct pipeline_report *report)
+{
+    struct device *device = run->device;
+    if (!run->pinned[OPERAND_C]) {
+        fresh_initialize(&run->fresh, &run->plan->task);
+    }
+    run->threads = choose_threads(run);
+    report->threads = region_run(run->threads, run_share, run);
+    report->nonfinite = run->nonfinite;
+    report->times = run->times;
+    report->times.end = run_seconds(run);
+    /* What failed may still be at work. A queue may have its own failure to tell first. */
+    for (int i = 0; i < COMPUTE_QUEUES && run->status != STATUS_OK; i++) {
+        if (device->drain(device, run->session->compute[i]) != STATUS_OK) {
+            device->drain(device, run->session->compute[i]);
+        }
+    }
+    return run->status;
+}
+
 static enum status run_plan(struct pipeline *pipeline, const struct plan *plan,
                             struct pipeline_report *report)
 {
     struct device *device = pipeline->device;
-    struct fresh fresh;
     struct run run = {
-        .fresh = &fresh,
         .started = choice_clock(),
         .device = device,
         .resources = pipeline->resources,
@@ -86,10 +127,7 @@ static enum status run_plan(struct pipeline *pipeline, const struct plan *plan,
         .lock = PTHREAD_MUTEX_INITIALIZER,
         .changed = PTHREAD_COND_INITIALIZER,
     };
-    const struct strided *const of[] = {&plan->task.a, &plan->task.b, &plan->task.c};
-    for (int i = 0; i < OPERANDS; i++) {
-        run.pinned[i] = device->is_pinned(device, of[i]->data);
-    }
+    find_pinned(&run);
     enum status status = count_elements(&run) ? STATUS_OK : STATUS_NO_HOST_MEMORY;
     if (status == STATUS_OK) {
         status = session_take(pipeline->resources, &run.session);
@@ -98,21 +136,7 @@ static enum status run_plan(struct pipeline *pipeline, const struct plan *plan,
         status = device->alloc(device, run.session->upload, plan->bytes, &run.memory);
     }
     if (status == STATUS_OK) {
-        fresh_initialize(&fresh, &plan->task);
-        if (run.pinned[OPERAND_C]) {
-            fresh.next = fresh.end;
-        }
-        run.threads = choose_threads(&run);
-        report->threads = region_run(run.threads, run_share, &run);
-        report->nonfinite = run.nonfinite;
-        report->times = run.times;
-        report->times.end = run_seconds(&run);
-        status = run.status;
-        for (int i = 0; i < COMPUTE_QUEUES && status != STATUS_OK; i++) {
-            if (device->drain(device, run.session->compute[i]) != STATUS_OK) {
-                device->drain(device, run.session->compute[i]);
-            }
-        }
+        status = run_on_threads(&run, report);
         device->release(device, run.session->upload, run.memory);
     }
     if (run.session != NULL) {

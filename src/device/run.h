@@ -23,7 +23,7 @@ struct run {
     bool pinned[OPERANDS];
     bool scans; /* the result for infinities and NaNs */
     _Atomic bool nonfinite;
-    struct fresh *fresh;
+    struct fresh fresh;
     double started;
     struct pipeline_times times; /* each is written by whoever gets there last */
     _Atomic unsigned changes;    /* counts them, for those who wait without the lock */

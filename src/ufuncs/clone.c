@@ -96,6 +96,18 @@ static const struct kernel *kernel_of_row(const char *op, const char types[], in
     return kernel;
 }
 
+static void use_gufunc_loops(struct clone *clone, const char *op)
+{
+    const PyUFuncObject *original = clone->original;
+    for (int row = 0; row < original->ntypes && original->core_enabled; row++) {
+        if (gufunc_initialize(&clone->gufunc_loops[row], op, clone->types + row * original->nargs,
+                              original->nargs, clone->functions[row], clone->data[row])) {
+            clone->functions[row] = gufunc_run;
+            clone->data[row] = &clone->gufunc_loops[row];
+        }
+    }
+}
+
 /* In front of whatever computes a product on the processor. */
 static void offer_devices(struct clone *clone, const char *op)
 {
@@ -141,14 +153,7 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
     if (original->data != NULL) {
         memcpy(clone->data, original->data, rows * sizeof *clone->data);
     }
-    for (size_t row = 0; row < rows && original->core_enabled; row++) {
-        if (gufunc_initialize(&clone->gufunc_loops[row], op,
-                              original->types + row * (size_t)operands, operands,
-                              original->functions[row], clone->data[row])) {
-            clone->functions[row] = gufunc_run;
-            clone->data[row] = &clone->gufunc_loops[row];
-        }
-    }
+    use_gufunc_loops(clone, op);
     /* The loop of a gufunc has core dimensions that the engine does not know. */
     for (size_t row = 0; row < rows && !original->core_enabled; row++) {
         const char *types = original->types + row * (size_t)operands;

@@ -1,5 +1,6 @@
 /* Products through the pipeline on the fake device, against plain loops; then with every call of the
  * device failing once. */
+#include "choice.h"
 #include "fake.h"
 #include "parallel.h"
 #include "pipeline.h"
@@ -244,11 +245,29 @@ static void check_nonfinite(void)
     check_exceptions("not a number, infinite", INFINITY, NAN, true, 0);
 }
 
+static void check_calibration(void)
+{
+    struct device *device = fake_new((size_t)1 << 30);
+    struct pipeline *pipeline = pipeline_new(device, 0);
+    device->latency = device->transfer_rate = 0;
+    choice_calibrate(pipeline, device);
+    expect(device->latency > 0 && device->latency < 1, "latency %g", device->latency);
+    expect(device->transfer_rate > 1e5, "transfer rate %g", device->transfer_rate);
+    device->latency = 0;
+    fake_fail(device, 3, STATUS_FAILED);
+    choice_calibrate(pipeline, device);
+    expect(device->latency == 0, "latency %g of a device that failed", device->latency);
+    pipeline_delete(pipeline);
+    expect(fake_alive(device) == 0, "%ld objects are left", fake_alive(device));
+    fake_delete(device);
+}
+
 int main(void)
 {
     alarm(MOST_SECONDS); /* a hang is a failure, not a wait */
     threads_initialize(0, "");
     check_nonfinite();
+    check_calibration();
     check_random_tasks();
     check_large_tasks();
     check_too_little_memory();

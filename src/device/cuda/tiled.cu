@@ -111,6 +111,55 @@ template <int VECTOR> __device__ int place_of(int i, int place)
     return (i / VECTOR * SIDE + place) * VECTOR + i % VECTOR;
 }
 
+// What a thread adds to its sums for a slice of each operand.
+template <typename Arithmetic, typename Tile, int ROWS, int COLUMNS, int PITCH_A, int PITCH_B>
+__device__ void add_products(typename Arithmetic::Sum (&sum)[ROWS][COLUMNS],
+                             const typename Arithmetic::Value (&a)[Tile::depth][PITCH_A],
+                             const typename Arithmetic::Value (&b)[Tile::depth][PITCH_B],
+                             int my_row, int my_column)
+{
+    using Value = typename Arithmetic::Value;
+#pragma unroll
+    for (int depth = 0; depth < Tile::depth; depth++) {
+        Value of_a[ROWS], of_b[COLUMNS];
+        load_fragment(of_a, a[depth], my_row);
+        load_fragment(of_b, b[depth], my_column);
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j++) {
+                Arithmetic::add_product(sum[i][j], of_a[i], of_b[j]);
+            }
+        }
+    }
+}
+
+template <typename Arithmetic, int VECTOR, int ROWS, int COLUMNS>
+__device__ void store_sums(const Problem &problem, int64_t matrix, int64_t row, int64_t column,
+                           int my_row, int my_column,
+                           const typename Arithmetic::Sum (&sum)[ROWS][COLUMNS])
+{
+    using Element = typename Arithmetic::Element;
+    Element *c = (Element *)problem.c + matrix * problem.m * problem.n;
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        const int64_t r = row + place_of<VECTOR>(i, my_row);
+        asm volatile("" ::: "memory"); // loads of all rows at once would need more registers
+#pragma unroll
+        for (int j = 0; j < COLUMNS; j++) {
+            const int64_t s = column + place_of<VECTOR>(j, my_column);
+            if (r < problem.m && s < problem.n) {
+                Element &to = c[r * problem.n + s];
+                if (Arithmetic::LONGEST_SUM > 0 && problem.adds) {
+                    to = Arithmetic::add(to, sum[i][j]);
+                } else {
+                    to = Arithmetic::store(sum[i][j]);
+                }
+            }
+        }
+    }
+}
+
 template <typename Arithmetic, typename Tile>
 __device__ void multiply_tile(const Problem &problem, int64_t row, int64_t column, int64_t matrix)
 {
@@ -147,19 +196,8 @@ __device__ void multiply_tile(const Problem &problem, int64_t row, int64_t colum
             a.load(left - Tile::depth);
             b.load(left - Tile::depth);
         }
-#pragma unroll
-        for (int depth = 0; depth < Tile::depth; depth++) {
-            Value of_a[ROWS], of_b[COLUMNS];
-            load_fragment(of_a, shared_a[current][depth], my_row);
-            load_fragment(of_b, shared_b[current][depth], my_column);
-#pragma unroll
-            for (int i = 0; i < ROWS; i++) {
-#pragma unroll
-                for (int j = 0; j < COLUMNS; j++) {
-                    Arithmetic::add_product(sum[i][j], of_a[i], of_b[j]);
-                }
-            }
-        }
+        add_products<Arithmetic, Tile>(sum, shared_a[current], shared_b[current], my_row,
+                                       my_column);
         current ^= 1;
         if (more) {
             a.store(shared_a[current][0]);
@@ -168,24 +206,7 @@ __device__ void multiply_tile(const Problem &problem, int64_t row, int64_t colum
         __syncthreads();
     }
 
-    Element *c = (Element *)problem.c + matrix * problem.m * problem.n;
-#pragma unroll
-    for (int i = 0; i < ROWS; i++) {
-        const int64_t r = row + place_of<VECTOR>(i, my_row);
-        asm volatile("" ::: "memory"); // loads of all rows at once would need more registers
-#pragma unroll
-        for (int j = 0; j < COLUMNS; j++) {
-            const int64_t s = column + place_of<VECTOR>(j, my_column);
-            if (r < problem.m && s < problem.n) {
-                Element &to = c[r * problem.n + s];
-                if (Arithmetic::LONGEST_SUM > 0 && problem.adds) {
-                    to = Arithmetic::add(to, sum[i][j]);
-                } else {
-                    to = Arithmetic::store(sum[i][j]);
-                }
-            }
-        }
-    }
+    store_sums<Arithmetic, VECTOR>(problem, matrix, row, column, my_row, my_column, sum);
 }
 
 template <typename Arithmetic, typename Tile>
