@@ -43,7 +43,7 @@ def operand(shape, dtype, seed=0):
     return np.resize(period.astype(dtype), shape)
 
 
-def median_seconds(calls, budget=2.0, blocks=BLOCKS, pause=PAUSE_SECONDS):
+def samples_of(calls, budget=2.0, blocks=BLOCKS, pause=PAUSE_SECONDS):
     """Seconds of each of the calls, by name, within about `budget` seconds in all.
 
     Each has the machine to itself some times, after a pause: threads of OpenBLAS, torch and OpenMP
@@ -64,7 +64,11 @@ def median_seconds(calls, budget=2.0, blocks=BLOCKS, pause=PAUSE_SECONDS):
                 del result
                 if now > end and done + 1 >= LEAST_CALLS:
                     break
-    return {name: statistics.median(of) for name, of in samples.items()}
+    return samples
+
+
+def median_seconds(*arguments):
+    return {name: statistics.median(of) for name, of in samples_of(*arguments).items()}
 
 
 def on(device, **options):
@@ -388,14 +392,19 @@ def part_sweep(seconds=240):
                 best = min(of["cuda"], of.get("cpu", 9e9))
                 cells += 1
                 if of["auto"] > 1.1 * best:
-                    again = median_seconds(calls, 0.4)  # or was it noise?
-                    best = min(again["cuda"], again.get("cpu", 9e9))
-                    if again["auto"] > 1.1 * best:
-                        missed.append(
-                            f"{NAMES[dtype]} {shape} {n}: auto {ms(again['auto'])} ({where}), "
-                            f"cuda {ms(again['cuda'])}, cpu {ms(again.get('cpu'))}"
+                    again = samples_of(calls, 0.4)  # or was it noise?
+                    low = {name: np.percentile(times, 25) for name, times in again.items()}
+                    high = {name: np.percentile(times, 75) for name, times in again.items()}
+                    if low["auto"] > 1.1 * min(low["cuda"], low.get("cpu", 9e9)) and (
+                        low["auto"] > min(high["cuda"], high.get("cpu", 9e9))
+                    ):
+                        shown = ", ".join(
+                            f"{name} {ms(low[name])}-{ms(high[name])}" for name in low
                         )
-    print(f"\nsweep: {cells} cells, {skipped} not reached; auto is slower than 1.1 x the better in")
+                        missed.append(f"{NAMES[dtype]} {shape} {n}: {shown} ({where})")
+    print(
+        f"\nsweep: {cells} cells, {skipped} not reached; auto is slower than 1.1 x the better, beyond noise, in"
+    )
     print("\n".join(f"  {line}" for line in missed[:60]) or "  none")
 
 

@@ -23,6 +23,14 @@ def pytest_runtest_setup(item):
 
 
 @pytest.fixture
+def cpu():
+    """No product goes to a device, which sums in an order of its own."""
+    nc.set_config(device="cpu")
+    yield
+    nc.set_config(device="auto")
+
+
+@pytest.fixture
 def threads_always():
     """Three threads for every call of more than 64 elements."""
     before = nc._core.set_parallel_threshold(1)

@@ -28,6 +28,8 @@ OURS = "?" + INTEGERS + "eg"  # products of every size are ours
 ALL = OURS + "fdFDG"
 UFUNCS = ("matmul", "vecdot", "matvec", "vecmat")
 
+pytestmark = pytest.mark.usefixtures("cpu")
+
 
 # ---- references ----
 
@@ -166,6 +168,33 @@ def random_out(rng, shape, dtype, operands):
         operands[which] = moved
         out = room[second : second + out.size].reshape(shape)
     return out
+
+
+@pytest.mark.parametrize("name", UFUNCS)
+@pytest.mark.parametrize("dtype", "fdFDl")
+def test_outputs_with_gaps(name, dtype):
+    # NumPy's own vecmat of complex numbers fills the gaps.
+    rng = np.random.default_rng(1)
+    shapes = {"matmul": ((10, 9), (9, 10)), "vecdot": ((5, 9), (9,)), "matvec": ((10, 9), (3, 9))}
+    a, b = ((rng.normal(size=n) * 8).astype(dtype) for n in shapes.get(name, ((3, 9), (9, 10))))
+    if dtype in "FD":
+        a += 1j * a[::-1]
+    expected = getattr(nc, name)(a, b)
+    room = np.zeros((*expected.shape, 2), dtype)
+    assert getattr(nc, name)(a, b, out=room[..., 0]) is not None
+    np.testing.assert_allclose(room[..., 0], expected, rtol=1e-4)
+    assert not room[..., 1].any()
+
+
+@pytest.mark.parametrize("dtype", "dFl")
+def test_stacks_of_long_vectors(dtype):
+    rng = np.random.default_rng(2)
+    rows = (rng.normal(size=(3, 9_500)) * 9).astype(dtype)
+    matrices = (rng.normal(size=(3, 9_500, 2)) * 9).astype(dtype)
+    expected = (rows.conj()[:, None, :] @ matrices)[:, 0]
+    np.testing.assert_allclose(nc.vecmat(rows, matrices), expected, rtol=1e-3)
+    expected = (matrices.swapaxes(1, 2) @ rows[..., None])[..., 0]
+    np.testing.assert_allclose(nc.matvec(matrices.swapaxes(1, 2), rows), expected, rtol=1e-3)
 
 
 def with_axes(rng, ufunc, operands, out_ndim):

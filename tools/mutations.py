@@ -33,9 +33,8 @@ MUTATIONS = {
     ),
     "steps of NumPy's loops": (
         "src/ufuncs/iterated.c",
-        "return call->row->loop->kernel != NULL ? run_nested(call, result) "
-        ": run_ranged(call, result);",
-        "return run_nested(call, result);",
+        "loop->kernel != NULL ? run_nested(call, result) : run_ranged(call, result);",
+        "loop != NULL ? run_nested(call, result) : run_ranged(call, result);",
     ),
     "flag merge": ("src/parallel/region.c", "if (raised != 0) {", "if (raised == -1) {"),
     "flags of the caller in workers": (

@@ -13,6 +13,8 @@ static const double CORE_FLOAT_RATE = 100e9, CORE_DOUBLE_RATE = 50e9, CORE_INTEG
 static const double MEMORY_RATE = 100e9;
 /* Predictions that differ by less may be wrong, and the first calls of a kind may be slow. */
 static const double CLOSE = 3;
+/* What is done so soon stays on the processor: no device is reached in less. */
+static const double SHORT_SECONDS = 60e-6;
 enum { TRIES = 3 };
 
 double choice_clock(void)
@@ -176,6 +178,9 @@ bool choice_prefers_device(const struct choice *choice, const struct matmul_task
 {
     const double processor = choice_processor_seconds(choice, task, threads);
     const double on_device = choice_device_seconds(choice, task, device);
+    if (processor < SHORT_SECONDS) {
+        return false;
+    }
     if (on_device < CLOSE * processor && !is_known(&choice->device, task)) {
         return true;
     }

@@ -57,6 +57,8 @@ bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char ty
     Py_DECREF(dtype);
     loop->kernel = kind_of(type) != '\0' ? matmul_kernel_find(kind_of(type), size) : NULL;
     loop->bits = type == NPY_BOOL ? matmul_bits_find() : NULL;
+    loop->item_size = (npy_intp)size;
+    loop->is_complex = PyTypeNum_ISCOMPLEX(type);
     loop->has_blas =
         type == NPY_FLOAT || type == NPY_DOUBLE || type == NPY_CFLOAT || type == NPY_CDOUBLE;
     return true;
@@ -144,6 +146,23 @@ static bool may_split_numpy(const struct gufunc_loop *loop, const struct matrice
     return !loop->has_blas || work <= (x->m == 1 || x->n == 1 ? SERIAL_BLAS_VECTOR : SERIAL_BLAS);
 }
 
+/* NumPy's vecmat of complex numbers takes every output for contiguous (seen from 2.2 to 2.5). */
+static bool numpy_ignores_out_step(const struct gufunc_loop *loop, const struct matrices *x)
+{
+    return loop->gufunc == VECMAT && loop->is_complex && x->n > 1 && x->c_column != loop->item_size;
+}
+
+static void run_vecmat_by_columns(const struct gufunc_loop *loop, char **args,
+                                  const npy_intp *dimensions, const npy_intp *steps)
+{
+    const npy_intp column_dimensions[] = {dimensions[0], dimensions[1], 1};
+    for (npy_intp i = 0; i < dimensions[2]; i++) {
+        /* The loop advances them. */
+        char *column[] = {args[0], args[1] + i * steps[5], args[2] + i * steps[6]};
+        loop->numpy_function(column, column_dimensions, steps, loop->numpy_data);
+    }
+}
+
 void gufunc_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data)
 {
     static const int dimension_counts[] = {[MATMUL] = 4, [VECDOT] = 2, [MATVEC] = 3, [VECMAT] = 3};
@@ -159,6 +178,8 @@ void gufunc_run(char **args, const npy_intp *dimensions, const npy_intp *steps, 
         matmul_bits_run(loop->bits, &x, &stack);
     } else if (by_kernel) {
         matmul_run(loop->kernel, &x, &stack);
+    } else if (numpy_ignores_out_step(loop, &x)) {
+        run_vecmat_by_columns(loop, args, dimensions, steps);
     } else if (may_split_numpy(loop, &x)) {
         struct numpy_call call = {loop, args, dimensions, steps, dimension_counts[loop->gufunc]};
         const double work = multiplications(&x);
@@ -199,12 +220,10 @@ static void vecmat_by_vecdot(char **args, const npy_intp *dimensions, const npy_
     const struct made_row *vecdot = data;
     const npy_intp vecdot_dimensions[] = {dimensions[2], dimensions[1]};
     const npy_intp vecdot_steps[] = {0, steps[5], steps[6], steps[3], steps[4]};
-    char *part[] = {args[0], args[1], args[2]};
     for (npy_intp i = 0; i < dimensions[0]; i++) {
+        /* The loop advances them. */
+        char *part[] = {args[0] + i * steps[0], args[1] + i * steps[1], args[2] + i * steps[2]};
         vecdot->function(part, vecdot_dimensions, vecdot_steps, vecdot->data);
-        for (int operand = 0; operand < 3; operand++) {
-            part[operand] += steps[operand];
-        }
     }
 }
 

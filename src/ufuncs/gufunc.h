@@ -16,6 +16,8 @@ struct gufunc_loop {
     enum gufunc gufunc;
     const struct matmul_kernel *kernel;
     const struct matmul_bits *bits;
+    npy_intp item_size;
+    bool is_complex;
     bool has_blas; /* NumPy's loop calls it, and it may use threads of its own */
     PyUFuncGenericFunction numpy_function;
     void *numpy_data;

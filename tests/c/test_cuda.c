@@ -35,11 +35,12 @@ static bool works(enum status status, const char *what)
     return status == STATUS_OK;
 }
 
-/* Integers so small that sums are exact in every type. */
+/* Integers so small that sums are exact in every type. No zeros: whether a product of one is -0 or,
+ * added to a sum, 0, is left open. */
 static void fill(struct element_type type, char *data, ptrdiff_t count)
 {
-    static const uint16_t halves[] = {0x0000, 0x3C00, 0xBC00, 0x4000, 0xC000}; /* 0, 1, -1, 2, -2 */
-    static const int values[] = {0, 1, -1, 2, -2};
+    static const uint16_t halves[] = {0x4200, 0x3C00, 0xBC00, 0x4000, 0xC000}; /* as `values` */
+    static const int values[] = {3, 1, -1, 2, -2};
     const size_t parts = type.kind == ELEMENT_COMPLEX ? 2 : 1, size = type.size / parts;
     for (ptrdiff_t i = 0; i < count * (ptrdiff_t)parts; i++) {
         const uint64_t which = random_below(5);

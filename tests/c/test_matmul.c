@@ -400,7 +400,7 @@ int main(int argc, char *argv[])
     for (int i = 0; kernels_isa(i) != NULL; i++) {
         const char *isa = kernels_isa(i);
         const struct matmul_kernels *kernels = matmul_kernels_of_isa(isa);
-        if ((only != NULL && strcmp(only, isa) != 0) || kernels == NULL) {
+        if ((only != NULL && strcmp(only, isa) != 0) || kernels == NULL || *kernels->rows == NULL) {
             continue;
         }
         ran = true;

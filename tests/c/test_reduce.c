@@ -287,7 +287,8 @@ int main(int argc, char *argv[])
     bool ran = false;
     for (int i = 0; kernels_isa(i) != NULL; i++) {
         const struct kernels *kernels = kernels_of_isa(kernels_isa(i));
-        if (kernels == NULL || (argc > 1 && strcmp(argv[1], kernels->isa) != 0)) {
+        if (kernels == NULL || *kernels->reductions == NULL ||
+            (argc > 1 && strcmp(argv[1], kernels->isa) != 0)) {
             continue;
         }
         ran = true;
