@@ -403,7 +403,7 @@ def part_sweep(seconds=240):
                         )
                         missed.append(f"{NAMES[dtype]} {shape} {n}: {shown} ({where})")
     print(
-        f"\nsweep: {cells} cells, {skipped} not reached; auto is slower than 1.1 x the better, beyond noise, in"
+        f"\nsweep: {cells} cells, {skipped} not reached; beyond noise, slower than 1.1 x the better:"
     )
     print("\n".join(f"  {line}" for line in missed[:60]) or "  none")
 
