@@ -402,9 +402,7 @@ def part_sweep(seconds=240):
                             f"{name} {ms(low[name])}-{ms(high[name])}" for name in low
                         )
                         missed.append(f"{NAMES[dtype]} {shape} {n}: {shown} ({where})")
-    print(
-        f"\nsweep: {cells} cells, {skipped} not reached; beyond noise, slower than 1.1 x the better:"
-    )
+    print(f"\nsweep: {cells} cells, {skipped} not reached; slower than 1.1 x the better:")
     print("\n".join(f"  {line}" for line in missed[:60]) or "  none")
 
 
