@@ -17,7 +17,7 @@ except ModuleNotFoundError as error:
         "start Python elsewhere, or the installation is incomplete"
     ) from error
 
-from ._config import config, get_config, info, set_config, show_config
+from ._config import config, get_config, info, last_call, set_config, show_config
 from ._ufuncs import own as _own
 from ._ufuncs import parallel
 from ._version import __version__
@@ -29,6 +29,7 @@ __all__ = [
     "config",
     "get_config",
     "info",
+    "last_call",
     "parallel",
     "set_config",
     "show_config",

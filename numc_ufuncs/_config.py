@@ -7,10 +7,32 @@ import numpy as np
 from . import _core
 from ._version import __version__
 
-DEVICES = ("auto", "cpu")
+# As numbers, in the C part; "cuda:1" is one more than "cuda".
+DEVICES = {"auto": 1, "cpu": 2, "cuda": 3}
+MOST_DEVICES = 16
+PRECISIONS = {"ieee": 1, "tf32": 2, "bf16": 3}
+GEMMS = {"auto": 1, "cublas": 2, "tiled": 3}
+OPTIONS = ("threads", "device", "precision", "gemm")
 
-_process_device = "auto"
-_thread = threading.local()
+
+def _device_number(device):
+    """The number of a device's name, None for what is no name."""
+    if not isinstance(device, str):
+        return None
+    name, colon, ordinal = device.partition(":")
+    if colon:
+        known = name == "cuda" and ordinal.isdecimal() and int(ordinal) < MOST_DEVICES
+        return DEVICES["cuda"] + int(ordinal) if known else None
+    return DEVICES.get(name)
+
+
+def _device_name(number):
+    names = {value: name for name, value in DEVICES.items()}
+    return names.get(number) or f"cuda:{number - DEVICES['cuda']}"
+
+
+def _name_of(names, number):
+    return next(name for name, value in names.items() if value == number)
 
 
 def _checked(options):
@@ -26,13 +48,33 @@ def _checked(options):
             if not 1 <= value <= 65536:
                 raise ValueError(f"threads must be from 1 to 65536, or None: got {value}")
         elif name == "device":
-            if value is not None and value not in DEVICES:
+            if value is not None and _device_number(value) is None:
                 allowed = ", ".join(map(repr, DEVICES))
-                why = " (this version has no CUDA device)" if "cuda" in str(value) else ""
-                raise ValueError(f"device must be one of {allowed}, or None: got {value!r}{why}")
+                raise ValueError(
+                    f"device must be one of {allowed}, 'cuda:1' and so on, or None: got {value!r}"
+                )
+        elif name in ("precision", "gemm"):
+            allowed = PRECISIONS if name == "precision" else GEMMS
+            if value is not None and value not in allowed:
+                names = ", ".join(map(repr, allowed))
+                raise ValueError(f"{name} must be one of {names}, or None: got {value!r}")
         else:
-            raise TypeError(f"unknown option {name!r}: the options are 'threads' and 'device'")
+            names = ", ".join(map(repr, OPTIONS))
+            raise TypeError(f"unknown option {name!r}: the options are {names}")
     return options
+
+
+def _numbers(options, unset):
+    """What the C part is told of device, precision and gemm; `unset` for what is not named."""
+    device, precision, gemm = (options.get(name) for name in OPTIONS[1:])
+    numbers = list(unset)
+    if device is not None:
+        numbers[0] = _device_number(device)
+    if precision is not None:
+        numbers[1] = PRECISIONS[precision]
+    if gemm is not None:
+        numbers[2] = GEMMS[gemm]
+    return numbers
 
 
 def set_config(**options):
@@ -45,8 +87,17 @@ def set_config(**options):
         number of CPUs. None returns to the automatic choice: the least of ``NUMC_NUM_THREADS``,
         the CPUs that the calling thread may run on, the control group's CPU quota rounded up, and
         what OpenMP allows the calling thread (``OMP_NUM_THREADS``, threadpoolctl).
-    device : {'auto', 'cpu'} or None, optional
-        Where to compute. None means ``'auto'``. This version computes on the CPU only.
+    device : {'auto', 'cpu', 'cuda', 'cuda:1', ...} or None, optional
+        Where `matmul` is computed. ``'auto'``, which None means: where it is done sooner; a GPU is
+        started once the time lost without it exceeds what starting it takes. ``'cuda'``: on the
+        first GPU; a call that cannot be computed there raises. Long double and Python objects are
+        computed on the CPU all the same, and so is every other ufunc.
+    precision : {'ieee', 'tf32', 'bf16'} or None, optional
+        How a GPU multiplies single precision. ``'ieee'``, which None means: as it is. The others
+        cut off mantissas before they multiply, which is faster. The CPU always computes ``'ieee'``.
+    gemm : {'auto', 'cublas', 'tiled'} or None, optional
+        What computes on the GPU: cuBLAS, for floating-point numbers, or a kernel of this package.
+        None means ``'auto'``: cuBLAS for floating-point numbers.
 
     Raises
     ------
@@ -59,12 +110,12 @@ def set_config(**options):
     --------
     config : Options for the calling thread, which take precedence.
     """
-    global _process_device
     _checked(options)
     if "threads" in options:
         _core.set_process_threads(options["threads"] or 0)
-    if "device" in options:
-        _process_device = options["device"] or "auto"
+    # What is named, but None, returns to the default, whose number is 1.
+    named = [1 if name in options else 0 for name in OPTIONS[1:]]
+    _core.set_process_offload(*_numbers(options, named))
 
 
 class config:
@@ -93,19 +144,19 @@ class config:
         self._before = threading.local()
 
     def __enter__(self):
-        before = _core.get_thread_threads(), getattr(_thread, "device", None)
+        before = _core.get_thread_threads(), _core.get_thread_offload()
         if not hasattr(self._before, "stack"):
             self._before.stack = []
         self._before.stack.append(before)
         if self._options.get("threads") is not None:
             _core.set_thread_threads(self._options["threads"])
-        if self._options.get("device") is not None:
-            _thread.device = self._options["device"]
+        _core.set_thread_offload(*_numbers(self._options, before[1]))
         return self
 
     def __exit__(self, *exception):
-        threads, _thread.device = self._before.stack.pop()
+        threads, offload = self._before.stack.pop()
         _core.set_thread_threads(threads)
+        _core.set_thread_offload(*offload)
         return False
 
 
@@ -115,12 +166,29 @@ def get_config():
     Returns
     -------
     dict
-        ``threads``: the number of threads that a large call would use; ``device``.
+        ``threads``: the number of threads that a large call would use; ``device``, ``precision``,
+        ``gemm``.
     """
+    device, precision, gemm = _core.get_offload()
     return {
         "threads": _core.thread_limit()[0],
-        "device": getattr(_thread, "device", None) or _process_device,
+        "device": _device_name(device),
+        "precision": _name_of(PRECISIONS, precision),
+        "gemm": _name_of(GEMMS, gemm),
     }
+
+
+def last_call():
+    """Return what the calling thread's last call of `matmul` did.
+
+    Returns
+    -------
+    dict or None
+        ``op``, ``device``, ``reason`` (why there), ``seconds`` and ``threads``, which are None for
+        calls that are too small to be looked at. Of a call whose operands NumPy hands over in
+        several pieces, the last piece. None before the first call.
+    """
+    return _core.last_call()
 
 
 def info():
@@ -130,8 +198,10 @@ def info():
     -------
     dict
         ``version``, ``numpy`` (versions), ``isa`` (instruction set in use), ``isa_available``,
-        ``threads``, ``threads_reason`` (which rule set the number), ``device``, ``devices``.
+        ``threads``, ``threads_reason`` (which rule set the number), ``device``, ``devices``,
+        ``cuda`` (whether the part for GPUs was built, and what it lacks).
     """
+    names, problem = _core.cuda_devices()
     isa, available = _core.isas()
     threads, reason = _core.thread_limit()
     return {
@@ -142,7 +212,8 @@ def info():
         "threads": threads,
         "threads_reason": reason,
         "device": get_config()["device"],
-        "devices": ["cpu"],
+        "devices": ["cpu", *(f"cuda:{i} ({name})" for i, name in enumerate(names))],
+        "cuda": problem or "ready",
     }
 
 

@@ -17,6 +17,11 @@ def installed_package_in_subprocesses():
     os.chdir(before)
 
 
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("cuda") and len(nc.info()["devices"]) < 2:
+        pytest.skip(f"no GPU: {nc.info()['cuda']}")
+
+
 @pytest.fixture
 def cpu():
     """No product goes to a device, which sums in an order of its own."""
@@ -33,6 +38,21 @@ def threads_always():
     yield
     nc.set_config(threads=None)
     nc._core.set_parallel_threshold(before)
+
+
+FAKE_MEMORY = 1 << 30
+
+
+@pytest.fixture(params=["fake", pytest.param("cuda", marks=pytest.mark.cuda)])
+def device(request):
+    """Every matmul on a device: the fake one, and a GPU where there is one."""
+    if request.param == "fake":
+        nc._core.use_fake_device(FAKE_MEMORY)
+    nc.set_config(device="cuda")
+    yield request.param
+    nc.set_config(device=None, precision=None, gemm=None)
+    if request.param == "fake":
+        nc._core.use_fake_device(0)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import numc_ufuncs as nc
 @pytest.fixture(autouse=True)
 def restore():
     yield
-    nc.set_config(threads=None, device=None)
+    nc.set_config(threads=None, device=None, precision=None, gemm=None)
 
 
 def test_set_config_is_for_all_threads():
@@ -23,17 +23,28 @@ def test_set_config_is_for_all_threads():
     thread = threading.Thread(target=lambda: seen.append(nc.get_config()))
     thread.start()
     thread.join()
-    assert seen == [nc.get_config()] == [{"threads": 7, "device": "cpu"}]
+    expected = {"threads": 7, "device": "cpu", "precision": "ieee", "gemm": "auto"}
+    assert seen == [nc.get_config()] == [expected]
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:1", "cuda:15", "auto"])
+def test_devices_have_names(device):
+    nc.set_config(device=device, precision="tf32", gemm="cublas")
+    config = nc.get_config()
+    assert (config["device"], config["precision"], config["gemm"]) == (device, "tf32", "cublas")
+    nc.set_config(device="cuda:0", precision=None)
+    config = nc.get_config()
+    assert (config["device"], config["precision"], config["gemm"]) == ("cuda", "ieee", "cublas")
 
 
 def test_config_nests_and_restores():
     before = nc.get_config()
     with nc.config(threads=3):
-        with nc.config(device="cpu"):
-            assert nc.get_config() == {"threads": 3, "device": "cpu"}
+        with nc.config(device="cpu", gemm="tiled"):
+            assert nc.get_config() == {**before, "threads": 3, "device": "cpu", "gemm": "tiled"}
         with pytest.raises(ValueError, match="no number"), nc.config(threads=9):
             int("no number")
-        assert nc.get_config() == {"threads": 3, "device": before["device"]}
+        assert nc.get_config() == {**before, "threads": 3}
     assert nc.get_config() == before
 
 
@@ -75,14 +86,17 @@ class TestErrors:
         with pytest.raises(ValueError, match=r"threads must be .* got"):
             set_options(threads=bad)
 
-    @pytest.mark.parametrize("bad", ["gpu", 1, "CPU"])
+    @pytest.mark.parametrize("bad", ["gpu", 1, "CPU", "cpu:0", "cuda:", "cuda:-1", "cuda:16"])
     def test_device(self, set_options, bad):
-        with pytest.raises(ValueError, match="device must be one of 'auto', 'cpu'"):
+        with pytest.raises(
+            ValueError, match="device must be one of 'auto', 'cpu', 'cuda', 'cuda:1'"
+        ):
             set_options(device=bad)
 
-    def test_cuda(self, set_options):
-        with pytest.raises(ValueError, match="this version has no CUDA device"):
-            set_options(device="cuda")
+    @pytest.mark.parametrize("option", ["precision", "gemm"])
+    def test_of_the_gpu(self, set_options, option):
+        with pytest.raises(ValueError, match=f"{option} must be one of .* got 'fast'"):
+            set_options(**{option: "fast"})
 
     def test_unknown(self, set_options):
         with pytest.raises(TypeError, match="unknown option 'thread'"):
@@ -101,7 +115,9 @@ def test_info():
     assert info["numpy"] == np.__version__
     assert info["isa"] in info["isa_available"]
     assert info["threads"] >= 1
-    assert info["devices"] == ["cpu"]
+    assert info["devices"][0] == "cpu"
+    assert all(name.startswith("cuda:") for name in info["devices"][1:])
+    assert (info["cuda"] == "ready") == (len(info["devices"]) > 1)
     with nc.config(threads=3):
         assert nc.info()["threads_reason"] == "config(threads=)"
 

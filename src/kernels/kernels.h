@@ -78,6 +78,12 @@ struct tile {
 /* Copies them to `to`, row by row, without gaps. */
 void tile_pack(size_t item_size, const struct tile *tile, char *to);
 
+/* The other way round: tile->data is without gaps, the steps are those of `to`. */
+void tile_unpack(size_t item_size, const struct tile *tile, char *to);
+
+/* Whether none of n floats of 2, 4 or 8 bytes, next to each other, is infinite or not a number. */
+bool floats_are_finite(size_t size, const char *data, ptrdiff_t n);
+
 /* Likewise for reductions. */
 const struct reduction *reduction_find(const char *op, char kind, size_t item_size);
 

@@ -5,6 +5,7 @@
 #include "gufunc.h"
 #include "loop.h"
 #include "methods.h"
+#include "offload.h"
 #include "reduce.h"
 
 #include <stdbool.h>
@@ -20,6 +21,7 @@ struct clone {
     bool is_elementwise;
     struct loop *loops;
     struct gufunc_loop *gufunc_loops;
+    struct offload *offloads;
     PyObject *original_loops; /* its `_loops` */
     const Py_ssize_t *loops_count;
     Py_ssize_t loops_seen; /* loops_count at the last look */
@@ -47,6 +49,7 @@ static void release(struct clone *clone)
         }
         PyMem_Free(clone->loops);
         PyMem_Free(clone->gufunc_loops);
+        PyMem_Free(clone->offloads);
         call_table_release(&clone->calls);
         Py_XDECREF((PyObject *)clone->original);
         Py_XDECREF(clone->serial_if);
@@ -93,6 +96,31 @@ static const struct kernel *kernel_of_row(const char *op, const char types[], in
     return kernel;
 }
 
+static void use_gufunc_loops(struct clone *clone, const char *op)
+{
+    const PyUFuncObject *original = clone->original;
+    for (int row = 0; row < original->ntypes && original->core_enabled; row++) {
+        if (gufunc_initialize(&clone->gufunc_loops[row], op, clone->types + row * original->nargs,
+                              original->nargs, clone->functions[row], clone->data[row])) {
+            clone->functions[row] = gufunc_run;
+            clone->data[row] = &clone->gufunc_loops[row];
+        }
+    }
+}
+
+/* In front of whatever computes a product on the processor. */
+static void offer_devices(struct clone *clone, const char *op)
+{
+    const PyUFuncObject *original = clone->original;
+    for (int row = 0; row < original->ntypes && op != NULL && strcmp(op, "matmul") == 0; row++) {
+        if (offload_initialize(&clone->offloads[row], clone->types + row * original->nargs,
+                               clone->functions[row], clone->data[row])) {
+            clone->functions[row] = offload_run;
+            clone->data[row] = &clone->offloads[row];
+        }
+    }
+}
+
 static struct clone *clone_tables(PyUFuncObject *original, const char *op, const char *doc,
                                   PyObject *serial_if)
 {
@@ -116,22 +144,16 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
     }
     clone->loops = PyMem_Calloc(rows, sizeof *clone->loops);
     clone->gufunc_loops = PyMem_Calloc(rows, sizeof *clone->gufunc_loops);
+    clone->offloads = PyMem_Calloc(rows, sizeof *clone->offloads);
     if (clone->name == NULL || clone->doc == NULL || clone->types == NULL ||
         clone->functions == NULL || clone->data == NULL || clone->loops == NULL ||
-        clone->gufunc_loops == NULL) {
+        clone->gufunc_loops == NULL || clone->offloads == NULL) {
         goto no_memory;
     }
     if (original->data != NULL) {
         memcpy(clone->data, original->data, rows * sizeof *clone->data);
     }
-    for (size_t row = 0; row < rows && original->core_enabled; row++) {
-        if (gufunc_initialize(&clone->gufunc_loops[row], op,
-                              original->types + row * (size_t)operands, operands,
-                              original->functions[row], clone->data[row])) {
-            clone->functions[row] = gufunc_run;
-            clone->data[row] = &clone->gufunc_loops[row];
-        }
-    }
+    use_gufunc_loops(clone, op);
     /* The loop of a gufunc has core dimensions that the engine does not know. */
     for (size_t row = 0; row < rows && !original->core_enabled; row++) {
         const char *types = original->types + row * (size_t)operands;
@@ -148,6 +170,7 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
         clone->functions[row] = loop_run;
         clone->data[row] = &clone->loops[row];
     }
+    offer_devices(clone, op);
     return clone;
 
 no_memory:

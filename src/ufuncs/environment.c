@@ -3,6 +3,7 @@
 
 #include "numpy_api.h"
 
+#include "devices.h"
 #include "kernels.h"
 #include "parallel.h"
 
@@ -34,6 +35,23 @@ static int read_positive(const char *name, int *number)
     return 0;
 }
 
+/* A number of bytes; 0 when the variable is unset or empty. */
+static int read_bytes(const char *name, size_t *bytes)
+{
+    *bytes = 0;
+    const char *text = getenv(name);
+    if (text == NULL || *text == '\0') {
+        return 0;
+    }
+    errno = 0;
+    const unsigned long long value = strtoull(text, NULL, 10);
+    if (text[strspn(text, "0123456789")] != '\0' || errno != 0 || value < 1) {
+        return warn_ignored(name, text, "a number of bytes");
+    }
+    *bytes = value;
+    return 0;
+}
+
 static int apply_isa(void)
 {
     const char *isa = getenv("NUMC_ISA");
@@ -46,12 +64,14 @@ static int apply_isa(void)
 int environment_apply(void)
 {
     int most_threads, threshold;
-    if (apply_isa() < 0 || read_positive("NUMC_NUM_THREADS", &most_threads) < 0 ||
+    size_t device_memory;
+    if (apply_isa() < 0 || read_bytes("NUMC_GPU_MEMORY_LIMIT", &device_memory) < 0 ||
+        read_positive("NUMC_NUM_THREADS", &most_threads) < 0 ||
         read_positive("NUMC_PARALLEL_THRESHOLD", &threshold) < 0) {
         return -1;
     }
     const char *cgroup_root = getenv("NUMC_CGROUP_ROOT");
     threads_initialize(most_threads, cgroup_root != NULL ? cgroup_root : "");
     elementwise_set_threshold(threshold);
-    return 0;
+    return devices_initialize(device_memory);
 }

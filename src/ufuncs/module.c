@@ -9,6 +9,7 @@
 #include "gufunc.h"
 #include "kernels.h"
 #include "methods.h"
+#include "offload.h"
 #include "parallel.h"
 #include "reduce.h"
 
@@ -201,9 +202,9 @@ static PyMethodDef methods[] = {
 
 static int execute(PyObject *module)
 {
-    (void)module;
     if (PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 || environment_apply() < 0 ||
-        failure_initialize() < 0 || call_initialize() < 0 || methods_initialize() < 0) {
+        failure_initialize() < 0 || call_initialize() < 0 || methods_initialize() < 0 ||
+        offload_add_functions(module) < 0) {
         return -1;
     }
     return 0;

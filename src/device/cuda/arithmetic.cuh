@@ -1,0 +1,168 @@
+// What the tiled kernel knows of types: what lies in memory, what is multiplied, what a sum is.
+#pragma once
+
+#include <cuda_fp16.h>
+#include <stdint.h>
+
+namespace
+{
+
+// The error of a sum grows with its length: long ones are made of shorter ones, which costs some
+// percent. OpenBLAS does so, too.
+constexpr int LONGEST_FLOAT_SUM = 512;
+
+template <typename T> struct Integer { // 8 and 16 bits are multiplied as 32, and cut off
+    using Element = T;
+    using Value = uint32_t;
+    using Sum = uint32_t;
+    static constexpr int LONGEST_SUM = 0; // there is no longest
+    static __device__ Value load(Element x)
+    {
+        return x;
+    }
+    static __device__ void add_product(Sum &sum, Value a, Value b)
+    {
+        sum += a * b;
+    }
+    static __device__ Element store(Sum sum)
+    {
+        return (Element)sum;
+    }
+    static __device__ Element add(Element, Sum sum)
+    {
+        return store(sum);
+    }
+};
+
+struct Integer64 {
+    using Element = uint64_t;
+    using Value = uint64_t;
+    // The products of low and high halves only reach the high half: they are added up apart, which
+    // saves a carry for each.
+    struct Sum {
+        uint64_t low;
+        uint32_t high;
+    };
+    static constexpr int LONGEST_SUM = 0; // there is no longest
+    static __device__ Value load(Element x)
+    {
+        return x;
+    }
+    static __device__ void add_product(Sum &sum, Value a, Value b)
+    {
+        const uint32_t a_low = (uint32_t)a, a_high = (uint32_t)(a >> 32);
+        const uint32_t b_low = (uint32_t)b, b_high = (uint32_t)(b >> 32);
+        sum.low += (uint64_t)a_low * b_low;
+        sum.high += a_low * b_high;
+        sum.high += a_high * b_low;
+    }
+    static __device__ Element store(const Sum &sum)
+    {
+        return sum.low + ((uint64_t)sum.high << 32);
+    }
+    static __device__ Element add(Element, const Sum &sum)
+    {
+        return store(sum);
+    }
+};
+
+struct Boolean {
+    using Element = uint8_t;
+    using Value = uint32_t;
+    using Sum = uint32_t;
+    static constexpr int LONGEST_SUM = 0; // there is no longest
+    static __device__ Value load(Element x)
+    {
+        return x != 0;
+    }
+    static __device__ void add_product(Sum &sum, Value a, Value b)
+    {
+        sum |= a & b;
+    }
+    static __device__ Element store(Sum sum)
+    {
+        return (Element)sum;
+    }
+    static __device__ Element add(Element, Sum sum)
+    {
+        return store(sum);
+    }
+};
+
+template <typename T> struct Real {
+    using Element = T;
+    using Value = T;
+    using Sum = T;
+    static constexpr int LONGEST_SUM = LONGEST_FLOAT_SUM;
+    static __device__ Value load(Element x)
+    {
+        return x;
+    }
+    static __device__ void add_product(Sum &sum, Value a, Value b)
+    {
+        sum += a * b;
+    }
+    static __device__ Element store(Sum sum)
+    {
+        return sum;
+    }
+    static __device__ Element add(Element so_far, Sum sum)
+    {
+        return so_far + sum;
+    }
+};
+
+struct Half {
+    using Element = __half;
+    using Value = float;
+    using Sum = float;
+    static constexpr int LONGEST_SUM = 0; // there is no longest
+    static __device__ Value load(Element x)
+    {
+        return __half2float(x);
+    }
+    static __device__ void add_product(Sum &sum, Value a, Value b)
+    {
+        sum += a * b;
+    }
+    static __device__ Element store(Sum sum)
+    {
+        return __float2half_rn(sum);
+    }
+    static __device__ Element add(Element, Sum sum)
+    {
+        return store(sum);
+    }
+};
+
+template <typename T> struct alignas(2 * sizeof(T)) Pair {
+    T real, imaginary;
+};
+
+template <typename T> struct Complex {
+    using Element = Pair<T>;
+    using Value = Pair<T>;
+    using Sum = Pair<T>;
+    static constexpr int LONGEST_SUM = LONGEST_FLOAT_SUM;
+    static __device__ Value load(Element x)
+    {
+        return x;
+    }
+    static __device__ void add_product(Sum &sum, Value a, Value b)
+    {
+        sum.real += a.real * b.real;
+        sum.real -= a.imaginary * b.imaginary;
+        sum.imaginary += a.real * b.imaginary;
+        sum.imaginary += a.imaginary * b.real;
+    }
+    static __device__ Element store(Sum sum)
+    {
+        return sum;
+    }
+    static __device__ Element add(Element so_far, Sum sum)
+    {
+        return {so_far.real + sum.real, so_far.imaginary + sum.imaginary};
+    }
+};
+
+} // namespace

@@ -1,0 +1,202 @@
+/* What a GPU can, and how it is found and opened. */
+#include "cuda_device.h"
+
+#include "entry.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void explain(struct device *device, char *text, size_t size)
+{
+    struct cuda_device *cuda = (struct cuda_device *)device;
+    pthread_mutex_lock(&cuda->lock);
+    snprintf(text, size, "%s", cuda->problem);
+    pthread_mutex_unlock(&cuda->lock);
+}
+
+/* ---- what it can ---- */
+
+static bool by_cublas(const struct matmul_task *task)
+{
+    return task->kernel == GEMM_CUBLAS ||
+           (task->kernel == GEMM_AUTO && task->type.kind >= ELEMENT_FLOAT);
+}
+
+static bool supports(struct device *device, const struct matmul_task *task, const char **why)
+{
+    const struct cuda_device *cuda = (struct cuda_device *)device;
+    *why = NULL;
+    if (task->precision != PRECISION_IEEE && cuda->capability < 80) {
+        *why = "this GPU computes with precision='ieee' only: others need compute capability 8.0";
+    } else if (by_cublas(task) && task->type.kind <= ELEMENT_INTEGER) {
+        *why = "gemm='cublas' is for floating-point numbers: integers need gemm='tiled' or 'auto'";
+    } else if (by_cublas(task) && cuda->cublas == NULL) {
+        *why = cuda->no_cublas;
+    }
+    return *why == NULL;
+}
+
+static bool is_pinned(struct device *device, const void *data)
+{
+    struct cudaPointerAttributes attributes;
+    (void)device;
+    if (cudaPointerGetAttributes(&attributes, data) != cudaSuccess) {
+        cudaGetLastError();
+        return false;
+    }
+    return attributes.type == cudaMemoryTypeHost || attributes.type == cudaMemoryTypeManaged;
+}
+
+/* Other libraries have a device of their own on the same threads. */
+static int enter(struct device *device)
+{
+    const struct cuda_device *cuda = (struct cuda_device *)device;
+    int before = cuda->ordinal;
+    cudaGetDevice(&before);
+    cudaSetDevice(cuda->ordinal);
+    return before;
+}
+
+static void leave(struct device *device, int before)
+{
+    if (before != ((struct cuda_device *)device)->ordinal) {
+        cudaSetDevice(before);
+    }
+}
+
+/* ---- making one ---- */
+
+/* Without a pool, memory is allocated by a call that waits for the device. */
+static void make_pool(struct cuda_device *cuda)
+{
+    int has_pools = 0;
+    cudaDeviceGetAttribute(&has_pools, cudaDevAttrMemoryPoolsSupported, cuda->ordinal);
+    if (has_pools == 0) {
+        return;
+    }
+    struct cudaMemPoolProps properties = {.allocType = cudaMemAllocationTypePinned};
+    properties.location.type = cudaMemLocationTypeDevice;
+    properties.location.id = cuda->ordinal;
+    if (cudaMemPoolCreate(&cuda->pool, &properties) != cudaSuccess) {
+        cudaGetLastError();
+        cuda->pool = NULL;
+        return;
+    }
+    uint64_t kept = cuda->device.memory / 4; /* the rest goes back when nobody uses it */
+    cudaMemPoolSetAttribute(cuda->pool, cudaMemPoolAttrReleaseThreshold, &kept);
+}
+
+static const struct device entries = {
+    .latency = 100e-6,
+    .transfer_rate = 20e9,
+    .supports = supports,
+    .is_pinned = is_pinned,
+    .explain = explain,
+    .enter = enter,
+    .leave = leave,
+};
+
+/* Conservative rates, from what the device says of itself. */
+static void estimate_rates(struct cuda_device *cuda, int kilohertz)
+{
+    const double cycles = 1e3 * kilohertz * cuda->multiprocessors;
+    /* Data center GPUs have half as many units for double; others a sixty-fourth. */
+    const bool data_center =
+        cuda->capability == 80 || cuda->capability == 90 || cuda->capability == 100;
+    cuda->device.float_rate = cycles * 2 * 64 * 0.5;
+    cuda->device.double_rate =
+        data_center ? cuda->device.float_rate / 2 : cuda->device.float_rate / 32;
+    cuda->device.integer_rate = cuda->device.float_rate / 2;
+}
+
+static cudaError_t fill(struct cuda_device *cuda)
+{
+    size_t unused;
+    int major = 0, minor = 0, kilohertz = 0;
+    struct cudaDeviceProp properties;
+    cudaError_t error = cudaSetDevice(cuda->ordinal);
+    if (error == cudaSuccess) {
+        error = cudaMemGetInfo(&unused, &cuda->device.memory);
+    }
+    if (error == cudaSuccess) {
+        error = cudaGetDeviceProperties(&properties, cuda->ordinal);
+    }
+    if (error == cudaSuccess) {
+        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, cuda->ordinal);
+        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, cuda->ordinal);
+        cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount,
+                               cuda->ordinal);
+        cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, cuda->ordinal);
+        cuda->capability = 10 * major + minor;
+        snprintf(cuda->name, sizeof cuda->name, "cuda:%d (%.200s)", cuda->ordinal, properties.name);
+        cuda->device.name = cuda->name;
+        estimate_rates(cuda, kilohertz);
+        make_pool(cuda);
+    }
+    return error;
+}
+
+static enum status open_device(int ordinal, const char *const cublas[], struct device **device,
+                               char *why, size_t size)
+{
+    struct cuda_device *cuda = calloc(1, sizeof *cuda);
+    if (cuda == NULL) {
+        snprintf(why, size, "no memory");
+        return STATUS_NO_HOST_MEMORY;
+    }
+    cuda->device = entries;
+    cuda_set_work_entries(&cuda->device);
+    cuda->ordinal = ordinal;
+    pthread_mutex_init(&cuda->lock, NULL);
+    int before = ordinal;
+    cudaGetDevice(&before);
+    const cudaError_t error = fill(cuda);
+    if (before != ordinal) {
+        cudaSetDevice(before);
+    }
+    if (error != cudaSuccess) {
+        snprintf(why, size, "%s", cudaGetErrorString(error));
+        cudaGetLastError();
+        free(cuda);
+        return STATUS_UNAVAILABLE;
+    }
+    char problem[200];
+    cuda->cublas = cublas_load(cublas, problem, sizeof problem);
+    snprintf(cuda->no_cublas, sizeof cuda->no_cublas, "there is no cuBLAS: %s", problem);
+    *device = &cuda->device;
+    return STATUS_OK;
+}
+
+static int count_devices(char *why, size_t size)
+{
+    int count = 0, driver = 0;
+    const cudaError_t error = cudaGetDeviceCount(&count);
+    if (error == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess &&
+        driver == 0) {
+        snprintf(why, size, "there is no CUDA driver");
+        return 0;
+    }
+    if (error != cudaSuccess) {
+        snprintf(why, size, "%s", cudaGetErrorString(error));
+        cudaGetLastError();
+        return 0;
+    }
+    snprintf(why, size, "%s", count == 0 ? "no CUDA device" : "");
+    return count;
+}
+
+static void describe(int ordinal, char *text, size_t size)
+{
+    struct cudaDeviceProp properties;
+    snprintf(text, size, "unknown");
+    if (cudaGetDeviceProperties(&properties, ordinal) == cudaSuccess) {
+        snprintf(text, size, "%s", properties.name);
+    }
+}
+
+const struct cuda_library *numc_cuda_library(int version)
+{
+    static const struct cuda_library library = {count_devices, describe, open_device};
+    return version == DEVICE_VERSION ? &library : NULL;
+}

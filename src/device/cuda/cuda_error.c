@@ -1,0 +1,46 @@
+/* What the codes of CUDA and cuBLAS mean. */
+#include "cuda_device.h"
+
+#include <stdio.h>
+
+static void note(struct cuda_device *cuda, const char *what, const char *name, const char *text)
+{
+    pthread_mutex_lock(&cuda->lock);
+    snprintf(cuda->problem, sizeof cuda->problem, "%s: %s (%s)", what, text, name);
+    pthread_mutex_unlock(&cuda->lock);
+}
+
+/* Errors that stay with the context come back from every call. */
+static enum status status_after_failure(void)
+{
+    cudaGetLastError();
+    return cudaFree(NULL) == cudaSuccess ? STATUS_FAILED : STATUS_LOST;
+}
+
+enum status cuda_translate(struct device *device, cudaError_t error, const char *what)
+{
+    if (error == cudaSuccess) {
+        return STATUS_OK;
+    }
+    note((struct cuda_device *)device, what, cudaGetErrorName(error), cudaGetErrorString(error));
+    if (error == cudaErrorMemoryAllocation) {
+        cudaGetLastError(); /* or it would be taken for the next call's */
+        return STATUS_NO_DEVICE_MEMORY;
+    }
+    return status_after_failure();
+}
+
+enum status cuda_translate_cublas(struct device *device, cublasStatus_t status)
+{
+    char number[32];
+    if (status == CUBLAS_STATUS_SUCCESS) {
+        return STATUS_OK;
+    }
+    snprintf(number, sizeof number, "status %d", (int)status);
+    note((struct cuda_device *)device, "cuBLAS", number, "a product failed");
+    if (status == CUBLAS_STATUS_ALLOC_FAILED) {
+        cudaGetLastError();
+        return STATUS_NO_DEVICE_MEMORY;
+    }
+    return status_after_failure();
+}

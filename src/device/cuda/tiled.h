@@ -1,0 +1,16 @@
+/* Products of all types by a kernel of our own: exact modulo 2^n for integers, "or" of "and" for
+ * bool. */
+#ifndef NUMC_CUDA_TILED_H
+#define NUMC_CUDA_TILED_H
+
+#include "device.h"
+
+#include <cuda_runtime_api.h>
+
+#ifdef __cplusplus
+extern "C"
+#endif
+    cudaError_t
+    tiled_multiply(const struct gemm *gemm, int multiprocessors, cudaStream_t stream);
+
+#endif

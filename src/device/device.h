@@ -1,0 +1,136 @@
+/* A device that multiplies matrices: what it is asked, and what it answers.
+ * Knows nothing of Python, NumPy, OpenMP or CUDA. */
+#ifndef NUMC_DEVICE_H
+#define NUMC_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { DEVICE_VERSION = 1 }; /* of everything in this file, which two libraries are built from */
+
+enum status {
+    STATUS_OK,
+    STATUS_NO_HOST_MEMORY,
+    STATUS_NO_DEVICE_MEMORY,
+    STATUS_UNSUPPORTED, /* this device computes no such task */
+    STATUS_UNAVAILABLE, /* no device, no driver, a library is missing */
+    STATUS_FAILED,      /* this time */
+    STATUS_LOST         /* for the rest of the process */
+};
+
+/* ---- what is to be computed ---- */
+
+enum element_kind {
+    ELEMENT_BOOL,
+    ELEMENT_INTEGER, /* modulo 2^n: one kernel serves signed and unsigned */
+    ELEMENT_FLOAT,   /* 2 (accumulated in float), 4 or 8 bytes */
+    ELEMENT_COMPLEX  /* 8 or 16 bytes */
+};
+
+struct element_type {
+    enum element_kind kind;
+    size_t size;
+};
+
+enum precision {
+    PRECISION_IEEE = 1,
+    PRECISION_TF32, /* float and its complex: 10 bits of mantissa are multiplied */
+    PRECISION_BF16  /* likewise, 7 bits */
+};
+
+enum gemm_kernel { GEMM_AUTO = 1, GEMM_CUBLAS, GEMM_TILED };
+
+/* Element (r, c) of matrix i lies at data + i * batch_step + r * row_step + c * column_step, all in
+ * bytes, of either sign or 0. */
+struct strided {
+    char *data;
+    ptrdiff_t batch_step, row_step, column_step;
+};
+
+/* c = a b, `batch` times: a is m by k, b is k by n. c shares no byte with a or b, nor with itself.
+ * No extent is 0. */
+struct matmul_task {
+    struct element_type type;
+    enum precision precision;
+    enum gemm_kernel kernel;
+    ptrdiff_t batch, m, n, k;
+    struct strided a, b, c;
+};
+
+/* ---- the same, of matrices that lie on the device without gaps ---- */
+
+/* Not a pointer: the host must not touch what is there. */
+typedef uintptr_t device_address;
+
+/* m by k (or k by n) row by row; `transposed`: column by column. */
+struct stored {
+    device_address at;
+    bool transposed;
+    ptrdiff_t batch_step; /* elements; 0: one matrix for all */
+};
+
+struct gemm {
+    struct element_type type;
+    enum precision precision;
+    enum gemm_kernel kernel;
+    ptrdiff_t batch, m, n, k;
+    struct stored a, b;
+    device_address c; /* m by n, row by row, matrix after matrix */
+};
+
+/* ---- the device ---- */
+
+/* What is put into a queue is done in that order, some time after the call returns. */
+struct queue;
+/* A mark in a queue, see `record`. */
+struct event;
+
+/* Every entry may be called from several threads at once, those after `leave` between `enter` and
+ * `leave` only. Releases accept NULL or 0 and do not fail. */
+struct device {
+    const char *name;
+    size_t memory; /* bytes that it has */
+    /* Seconds, bytes per second and operations per second, roughly. */
+    double latency, transfer_rate, float_rate, double_rate, integer_rate;
+
+    /* Whether it can compute the task; if not, `why` says what it cannot. */
+    bool (*supports)(struct device *, const struct matmul_task *task, const char **why);
+    /* Whether device and host can copy from and to this memory without a detour. */
+    bool (*is_pinned)(struct device *, const void *data);
+    /* What went wrong last, for humans. */
+    void (*explain)(struct device *, char *text, size_t size);
+
+    /* The calling thread begins and ends to use the device; `leave` gets what `enter` returned. */
+    int (*enter)(struct device *);
+    void (*leave)(struct device *, int before);
+
+    /* The memory may be used, and is given back, in the order of the queue. */
+    enum status (*alloc)(struct device *, struct queue *, size_t bytes, device_address *);
+    void (*release)(struct device *, struct queue *, device_address);
+    enum status (*alloc_pinned)(struct device *, size_t bytes, void **);
+    void (*release_pinned)(struct device *, void *);
+    enum status (*new_queue)(struct device *, struct queue **);
+    void (*release_queue)(struct device *, struct queue *);
+    enum status (*new_event)(struct device *, struct event **);
+    void (*release_event)(struct device *, struct event *);
+
+    /* The event has happened when all is done that is in the queue by now. */
+    enum status (*record)(struct device *, struct event *, struct queue *);
+    /* What is put into the queue from now on is done after the event. */
+    enum status (*follow)(struct device *, struct queue *, struct event *);
+    enum status (*wait)(struct device *, struct event *);
+    /* Whether it has happened, without waiting. */
+    enum status (*poll)(struct device *, struct event *, bool *happened);
+    /* Waits for all that is in the queue. */
+    enum status (*drain)(struct device *, struct queue *);
+
+    /* `from` and `to` on the host are pinned, and stay as they are until the copy is done. */
+    enum status (*upload)(struct device *, struct queue *, device_address to, const void *from,
+                          size_t bytes);
+    enum status (*download)(struct device *, struct queue *, void *to, device_address from,
+                            size_t bytes);
+    enum status (*multiply)(struct device *, struct queue *, const struct gemm *);
+};
+
+#endif

@@ -1,0 +1,341 @@
+/* The fake device. */
+#include "fake.h"
+
+#include "fake_queue.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- entries; each that may fail begins with `begin` and ends with `end` ---- */
+
+static enum status begin(struct device *device, struct fake **fake)
+{
+    *fake = (struct fake *)device;
+    pthread_mutex_lock(&(*fake)->lock);
+    if (++(*fake)->calls == (*fake)->fail_at) {
+        (*fake)->lost = (*fake)->failure == STATUS_LOST;
+        return (*fake)->failure;
+    }
+    return (*fake)->lost ? STATUS_LOST : STATUS_OK;
+}
+
+static enum status end(struct fake *fake, enum status status)
+{
+    pthread_mutex_unlock(&fake->lock);
+    return status;
+}
+
+static bool supports(struct device *device, const struct matmul_task *task, const char **why)
+{
+    (void)device;
+    *why = "the fake device has no cuBLAS for integers";
+    return !(task->kernel == GEMM_CUBLAS && task->type.kind <= ELEMENT_INTEGER);
+}
+
+static bool is_pinned(struct device *device, const void *data)
+{
+    const struct fake *fake = (struct fake *)device;
+    return fake->pinned != NULL && (const char *)data >= fake->pinned &&
+           (const char *)data < fake->pinned + fake->pinned_bytes;
+}
+
+static void explain(struct device *device, char *text, size_t size)
+{
+    snprintf(text, size, "call %ld of the fake device failed", ((struct fake *)device)->fail_at);
+}
+
+static int enter(struct device *device)
+{
+    (void)device;
+    return 0;
+}
+
+static void leave(struct device *device, int before)
+{
+    (void)device, (void)before;
+}
+
+static enum status alloc(struct device *device, struct queue *queue, size_t bytes,
+                         device_address *address)
+{
+    struct fake *fake;
+    enum status status = begin(device, &fake);
+    (void)queue;
+    if (status == STATUS_OK && fake->used + bytes > device->memory) {
+        fake_run_all(fake);
+        status = fake->used + bytes > device->memory ? STATUS_NO_DEVICE_MEMORY : STATUS_OK;
+    }
+    char *block = status == STATUS_OK ? malloc(bytes + HEADER) : NULL;
+    if (block != NULL) {
+        memcpy(block, &bytes, sizeof bytes);
+        memset(block + HEADER, 0xA5, bytes);
+        *address = fake_address(block + HEADER);
+        fake->used += bytes;
+        fake->alive++;
+    } else if (status == STATUS_OK) {
+        status = STATUS_NO_DEVICE_MEMORY;
+    }
+    return end(fake, status);
+}
+
+static void release(struct device *device, struct queue *queue, device_address address)
+{
+    struct fake *fake = (struct fake *)device;
+    if (address == 0) {
+        return;
+    }
+    pthread_mutex_lock(&fake->lock);
+    const struct operation operation = {.kind = RELEASE, .to = fake_pointer(address)};
+    if (fake_put(fake, queue, &operation) != STATUS_OK) {
+        fake_run_until(fake, queue, queue->count);
+        fake_free(fake, operation.to);
+    }
+    pthread_mutex_unlock(&fake->lock);
+}
+
+static void count_released(struct device *device, const void *what)
+{
+    struct fake *fake = (struct fake *)device;
+    pthread_mutex_lock(&fake->lock);
+    fake->alive -= what != NULL;
+    pthread_mutex_unlock(&fake->lock);
+}
+
+static enum status made(struct fake *fake, enum status status, const void *what)
+{
+    fake->alive += what != NULL;
+    return end(fake, status == STATUS_OK && what == NULL ? STATUS_NO_HOST_MEMORY : status);
+}
+
+static enum status alloc_pinned(struct device *device, size_t bytes, void **memory)
+{
+    struct fake *fake;
+    const enum status status = begin(device, &fake);
+    *memory = status == STATUS_OK ? malloc(bytes) : NULL;
+    return made(fake, status, *memory);
+}
+
+static void release_pinned(struct device *device, void *memory)
+{
+    count_released(device, memory);
+    free(memory);
+}
+
+static enum status new_queue(struct device *device, struct queue **made_queue)
+{
+    struct fake *fake;
+    const enum status status = begin(device, &fake);
+    struct queue *queue = status == STATUS_OK ? calloc(1, sizeof *queue) : NULL;
+    if (queue != NULL) {
+        queue->room = 64;
+        queue->operations = malloc(queue->room * sizeof *queue->operations);
+        if (queue->operations == NULL) {
+            free(queue);
+            return made(fake, status, NULL);
+        }
+        queue->next = fake->queues;
+        fake->queues = queue;
+        *made_queue = queue;
+    }
+    return made(fake, status, queue);
+}
+
+static void release_queue(struct device *device, struct queue *queue)
+{
+    struct fake *fake = (struct fake *)device;
+    if (queue == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&fake->lock);
+    fake_run_until(fake, queue, queue->count);
+    struct queue **link = &fake->queues;
+    while (*link != queue) {
+        link = &(*link)->next;
+    }
+    *link = queue->next;
+    pthread_mutex_unlock(&fake->lock);
+    count_released(device, queue);
+    free(queue->operations);
+    free(queue);
+}
+
+static enum status new_event(struct device *device, struct event **event)
+{
+    struct fake *fake;
+    const enum status status = begin(device, &fake);
+    struct event *new = status == STATUS_OK ? calloc(1, sizeof *new) : NULL;
+    *event = new;
+    return made(fake, status, new);
+}
+
+static void release_event(struct device *device, struct event *event)
+{
+    count_released(device, event);
+    free(event);
+}
+
+static enum status record(struct device *device, struct event *event, struct queue *queue)
+{
+    struct fake *fake;
+    const enum status status = begin(device, &fake);
+    if (status == STATUS_OK) {
+        event->queue = queue;
+        event->ticket = queue->count;
+    }
+    return end(fake, status);
+}
+
+static enum status follow(struct device *device, struct queue *queue, struct event *event)
+{
+    struct fake *fake;
+    enum status status = begin(device, &fake);
+    if (status == STATUS_OK && event->queue != NULL) {
+        const struct operation operation = {
+            .kind = FOLLOW, .queue = event->queue, .ticket = event->ticket};
+        status = fake_put(fake, queue, &operation);
+    }
+    return end(fake, status);
+}
+
+static enum status wait(struct device *device, struct event *event)
+{
+    struct fake *fake;
+    const enum status status = begin(device, &fake);
+    if (status == STATUS_OK && event->queue != NULL) {
+        fake_run_until(fake, event->queue, event->ticket);
+    }
+    return end(fake, status);
+}
+
+static enum status poll(struct device *device, struct event *event, bool *happened)
+{
+    struct fake *fake;
+    const enum status status = begin(device, &fake);
+    if (status == STATUS_OK) {
+        fake_run_some(fake);
+        *happened = event->queue == NULL || event->queue->done >= event->ticket;
+    }
+    return end(fake, status);
+}
+
+static enum status drain(struct device *device, struct queue *queue)
+{
+    struct fake *fake;
+    const enum status status = begin(device, &fake);
+    if (status == STATUS_OK) {
+        fake_run_until(fake, queue, queue->count);
+    }
+    return end(fake, status);
+}
+
+static enum status copy(struct device *device, struct queue *queue, char *to, const char *from,
+                        size_t bytes)
+{
+    struct fake *fake;
+    enum status status = begin(device, &fake);
+    if (status == STATUS_OK) {
+        const struct operation operation = {.kind = COPY, .to = to, .from = from, .bytes = bytes};
+        status = fake_put(fake, queue, &operation);
+    }
+    return end(fake, status);
+}
+
+static enum status upload(struct device *device, struct queue *queue, device_address to,
+                          const void *from, size_t bytes)
+{
+    return copy(device, queue, fake_pointer(to), from, bytes);
+}
+
+static enum status download(struct device *device, struct queue *queue, void *to,
+                            device_address from, size_t bytes)
+{
+    return copy(device, queue, to, fake_pointer(from), bytes);
+}
+
+static enum status multiply(struct device *device, struct queue *queue, const struct gemm *gemm)
+{
+    struct fake *fake;
+    enum status status = begin(device, &fake);
+    if (status == STATUS_OK) {
+        const struct operation operation = {.kind = MULTIPLY, .gemm = *gemm};
+        status = fake_put(fake, queue, &operation);
+    }
+    return end(fake, status);
+}
+
+/* ---- making one ---- */
+
+struct device *fake_new(size_t memory)
+{
+    struct fake *fake = calloc(1, sizeof *fake);
+    if (fake == NULL) {
+        return NULL;
+    }
+    pthread_mutex_init(&fake->lock, NULL);
+    fake->device = (struct device){
+        .name = "fake",
+        .memory = memory,
+        .transfer_rate = 1e15, /* "auto" wants it, until it was used */
+        .float_rate = 1e15,
+        .double_rate = 1e15,
+        .integer_rate = 1e15,
+        .supports = supports,
+        .is_pinned = is_pinned,
+        .explain = explain,
+        .enter = enter,
+        .leave = leave,
+        .alloc = alloc,
+        .release = release,
+        .alloc_pinned = alloc_pinned,
+        .release_pinned = release_pinned,
+        .new_queue = new_queue,
+        .release_queue = release_queue,
+        .new_event = new_event,
+        .release_event = release_event,
+        .record = record,
+        .follow = follow,
+        .wait = wait,
+        .poll = poll,
+        .drain = drain,
+        .upload = upload,
+        .download = download,
+        .multiply = multiply,
+    };
+    return &fake->device;
+}
+
+void fake_delete(struct device *device)
+{
+    if (device != NULL) {
+        pthread_mutex_destroy(&((struct fake *)device)->lock);
+        free(device);
+    }
+}
+
+void fake_fail(struct device *device, long call, enum status status)
+{
+    struct fake *fake = (struct fake *)device;
+    pthread_mutex_lock(&fake->lock);
+    fake->fail_at = call > 0 ? fake->calls + call : 0;
+    fake->failure = status;
+    fake->lost = false;
+    pthread_mutex_unlock(&fake->lock);
+}
+
+long fake_calls(const struct device *device)
+{
+    return ((const struct fake *)device)->calls;
+}
+
+long fake_alive(const struct device *device)
+{
+    return ((const struct fake *)device)->alive;
+}
+
+void fake_pin(struct device *device, const void *data, size_t bytes)
+{
+    struct fake *fake = (struct fake *)device;
+    fake->pinned = data;
+    fake->pinned_bytes = bytes;
+}

@@ -1,0 +1,25 @@
+/* A device for tests: host memory behind addresses that fault when the host touches them, work that
+ * is done as late as a real device might do it, and calls that fail when they are told to. */
+#ifndef NUMC_FAKE_H
+#define NUMC_FAKE_H
+
+#include "device.h"
+
+/* NULL without memory. */
+struct device *fake_new(size_t memory);
+void fake_delete(struct device *fake);
+
+/* Lets the call number `call` from now on fail with `status`; 0: none. After STATUS_LOST all fail. */
+void fake_fail(struct device *fake, long call, enum status status);
+
+/* Fallible calls so far; what was made and not released. */
+long fake_calls(const struct device *fake);
+long fake_alive(const struct device *fake);
+
+/* Memory that is_pinned() from now on; NULL: none. */
+void fake_pin(struct device *fake, const void *data, size_t bytes);
+
+/* fake_gemm.c: computes with pointers that the host may touch. */
+void fake_multiply(const struct gemm *gemm, const char *a, const char *b, char *c);
+
+#endif

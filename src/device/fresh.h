@@ -1,0 +1,18 @@
+/* Memory of a new array has no pages yet: getting them takes about as long as a copy. */
+#ifndef NUMC_FRESH_H
+#define NUMC_FRESH_H
+
+#include "device.h"
+
+struct fresh {
+    _Atomic uintptr_t next; /* the first byte whose page nobody has asked for */
+    uintptr_t end;
+};
+
+/* From zeros: all of the task's result, if it lies without gaps and is worth it; otherwise nothing. */
+void fresh_initialize(struct fresh *fresh, const struct matmul_task *task);
+
+/* Asks for some pages; what is there stays as it is. False if there are none left. */
+bool fresh_touch_some(struct fresh *fresh);
+
+#endif

@@ -1,0 +1,115 @@
+/* What infinities and NaNs of a product tell. The device raises no flags; its result and the operands
+ * show which ones a processor would have raised. */
+#include "pipeline.h"
+
+#include "kernels.h"
+#include "parallel.h"
+
+#include <fenv.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { UNKNOWN = 0, KNOWN = 1, HAS_INFINITY = 2, HAS_NAN = 4 };
+enum { SERIAL_ELEMENTS = 1 << 16 };
+
+struct search {
+    const struct matmul_task *task;
+    struct strided a, b, c;              /* of one matrix */
+    _Atomic unsigned char *row, *column; /* what has been found of a's rows and b's columns */
+    _Atomic int exceptions;
+};
+
+static unsigned char classify_float(const char *at, size_t size)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, at, size);
+    const int mantissa = size == 2 ? 10 : size == 4 ? 23 : 52;
+    const uint64_t ones = ((uint64_t)1 << (size * 8 - 1)) - 1; /* all but the sign */
+    const uint64_t infinity = ones >> mantissa << mantissa;
+    bits &= ones;
+    return bits < infinity ? 0 : bits == infinity ? HAS_INFINITY : HAS_NAN;
+}
+
+static unsigned char classify(struct element_type type, const char *at)
+{
+    if (type.kind == ELEMENT_COMPLEX) {
+        return classify_float(at, type.size / 2) |
+               classify_float(at + type.size / 2, type.size / 2);
+    }
+    return classify_float(at, type.size);
+}
+
+static unsigned char classify_line(struct element_type type, const char *at, ptrdiff_t step,
+                                   ptrdiff_t n, _Atomic unsigned char *known)
+{
+    unsigned char found = *known;
+    if (found == UNKNOWN) {
+        found = KNOWN;
+        for (ptrdiff_t i = 0; i < n; i++) {
+            found |= classify(type, at + i * step);
+        }
+        *known = found; /* others may find the same at the same time */
+    }
+    return found;
+}
+
+static void search_row(struct search *search, ptrdiff_t row)
+{
+    const struct matmul_task *task = search->task;
+    const char *c = search->c.data + row * search->c.row_step;
+    for (ptrdiff_t column = 0; column < task->n; column++, c += search->c.column_step) {
+        const unsigned char result = classify(task->type, c);
+        if (result == 0) {
+            continue;
+        }
+        const unsigned char operands =
+            classify_line(task->type, search->a.data + row * search->a.row_step,
+                          search->a.column_step, task->k, &search->row[row]) |
+            classify_line(task->type, search->b.data + column * search->b.column_step,
+                          search->b.row_step, task->k, &search->column[column]);
+        if ((operands & HAS_NAN) != 0) {
+            continue; /* explains everything */
+        }
+        if ((operands & HAS_INFINITY) == 0) {
+            search->exceptions |= FE_OVERFLOW;
+        }
+        if ((result & HAS_NAN) != 0) {
+            search->exceptions |= FE_INVALID;
+        }
+    }
+}
+
+static void search_rows(void *context, int index, int count)
+{
+    struct search *search = context;
+    const ptrdiff_t m = search->task->m;
+    const ptrdiff_t end = m * (index + 1) / count;
+    for (ptrdiff_t row = m * index / count; row < end; row++) {
+        search_row(search, row);
+    }
+}
+
+int nonfinite_exceptions(const struct matmul_task *task)
+{
+    struct search search = {.task = task, .a = task->a, .b = task->b, .c = task->c};
+    search.row = malloc((size_t)task->m);
+    search.column = malloc((size_t)task->n);
+    if (search.row == NULL || search.column == NULL) {
+        search.exceptions = 0;
+        goto done;
+    }
+    const int threads = task->m * task->n > SERIAL_ELEMENTS ? threads_limit().threads : 1;
+    for (ptrdiff_t i = 0; i < task->batch; i++) {
+        memset((void *)search.row, UNKNOWN, (size_t)task->m);
+        memset((void *)search.column, UNKNOWN, (size_t)task->n);
+        region_run(threads, search_rows, &search);
+        search.a.data += task->a.batch_step;
+        search.b.data += task->b.batch_step;
+        search.c.data += task->c.batch_step;
+    }
+done:
+    free((void *)search.row);
+    free((void *)search.column);
+    return search.exceptions;
+}

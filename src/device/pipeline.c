@@ -1,0 +1,208 @@
+/* One call: makes the plan and lets threads carry it out, with smaller tiles if memory lacks. */
+#include "pipeline.h"
+
+#include "choice.h"
+#include "parallel.h"
+#include "run.h"
+
+#include <stdlib.h>
+
+enum {
+    /* That copy: more gain nothing, and while little is to be copied they only get into each other's
+     * way in the driver (H200, 16 cores: float32 2048 takes 1.4 ms with 8 threads, 1.7 with 16). */
+    MOST_THREADS = 12,
+    MOST_THREADS_OF_LITTLE = 8,
+    LITTLE_BYTES = 100 << 20,
+    MOST_LANES = 24, /* of all calls at once */
+    LEAST_CHUNK = 512 << 10,
+    LEAST_BUDGET = 1 << 16,
+};
+
+struct pipeline {
+    struct device *device;
+    struct resources *resources;
+    _Atomic size_t memory;
+};
+
+double run_seconds(const struct run *run)
+{
+    return choice_clock() - run->started;
+}
+
+static bool count_elements(struct run *run)
+{
+    const struct plan *plan = run->plan;
+    for (int operand = OPERAND_A; operand <= OPERAND_C; operand++) {
+        const struct slots *slots = &plan->slots[operand];
+        ptrdiff_t *left = malloc((size_t)slots->parts * sizeof *left);
+        if (left == NULL) {
+            return false;
+        }
+        for (ptrdiff_t part = 0; part < slots->parts; part++) {
+            const struct part of = plan_part(plan, part * slots->uses, (enum operand)operand);
+            left[part] = part_elements(&of);
+        }
+        *(operand == OPERAND_C ? &run->down_left : &run->up_left[operand]) = left;
+    }
+    return true;
+}
+
+static ptrdiff_t bytes_to_copy(const struct matmul_task *task)
+{
+    const ptrdiff_t a = task->m * task->k, b = task->k * task->n, c = task->m * task->n;
+    return (ptrdiff_t)task->type.size *
+           (a * (task->a.batch_step == 0 ? 1 : task->batch) +
+            b * (task->b.batch_step == 0 ? 1 : task->batch) + c * task->batch);
+}
+
+static int choose_threads(struct run *run)
+{
+    const ptrdiff_t bytes = bytes_to_copy(&run->plan->task), pieces = bytes / LEAST_CHUNK + 1;
+    const int most = bytes < LITTLE_BYTES ? MOST_THREADS_OF_LITTLE : MOST_THREADS;
+    int threads = threads_limit().threads;
+    threads = threads < most ? threads : most;
+    threads = pieces > threads ? threads : (int)pieces;
+    /* Some pieces for everybody, so that all end at about the same time. */
+    ptrdiff_t chunk = bytes / (6 * threads) / LEAST_CHUNK * LEAST_CHUNK;
+    chunk = chunk > SLOT_BYTES ? SLOT_BYTES : chunk < LEAST_CHUNK ? LEAST_CHUNK : chunk;
+    run->chunk = chunk / (ptrdiff_t)run->size;
+    return threads;
+}
+
+/* Users can pin a part of an array: both of its ends are asked for. */
+static bool is_pinned(struct device *device, const struct strided *of, ptrdiff_t batch,
+                      ptrdiff_t rows, ptrdiff_t columns)
+{
+    const ptrdiff_t reach[] = {(batch - 1) * of->batch_step, (rows - 1) * of->row_step,
+                               (columns - 1) * of->column_step};
+    const char *first = of->data, *last = of->data;
+    for (int i = 0; i < 3; i++) {
+        first += reach[i] < 0 ? reach[i] : 0;
+        last += reach[i] > 0 ? reach[i] : 0;
+    }
+    return device->is_pinned(device, first) && device->is_pinned(device, last);
+}
+
+static void find_pinned(struct run *run)
+{
+    const struct matmul_task *task = &run->plan->task;
+    struct device *device = run->device;
+    run->pinned[OPERAND_A] = is_pinned(device, &task->a, task->batch, task->m, task->k);
+    run->pinned[OPERAND_B] = is_pinned(device, &task->b, task->batch, task->k, task->n);
+    run->pinned[OPERAND_C] = is_pinned(device, &task->c, task->batch, task->m, task->n);
+}
+
+static enum status run_on_threads(struct run *run, struct pipeline_report *report)
+{
+    struct device *device = run->device;
+    if (!run->pinned[OPERAND_C]) {
+        fresh_initialize(&run->fresh, &run->plan->task);
+    }
+    run->threads = choose_threads(run);
+    report->threads = region_run(run->threads, run_share, run);
+    report->nonfinite = run->nonfinite;
+    report->times = run->times;
+    report->times.end = run_seconds(run);
+    /* What failed may still be at work. A queue may have its own failure to tell first. */
+    for (int i = 0; i < COMPUTE_QUEUES && run->status != STATUS_OK; i++) {
+        if (device->drain(device, run->session->compute[i]) != STATUS_OK) {
+            device->drain(device, run->session->compute[i]);
+        }
+    }
+    return run->status;
+}
+
+static enum status run_plan(struct pipeline *pipeline, const struct plan *plan,
+                            struct pipeline_report *report)
+{
+    struct device *device = pipeline->device;
+    struct run run = {
+        .started = choice_clock(),
+        .device = device,
+        .resources = pipeline->resources,
+        .plan = plan,
+        .size = plan->task.type.size,
+        .scans = plan->task.type.kind >= ELEMENT_FLOAT,
+        .up_operand = OPERAND_B,
+        .lock = PTHREAD_MUTEX_INITIALIZER,
+        .changed = PTHREAD_COND_INITIALIZER,
+    };
+    find_pinned(&run);
+    enum status status = count_elements(&run) ? STATUS_OK : STATUS_NO_HOST_MEMORY;
+    if (status == STATUS_OK) {
+        status = session_take(pipeline->resources, &run.session);
+    }
+    if (status == STATUS_OK) {
+        status = device->alloc(device, run.session->upload, plan->bytes, &run.memory);
+    }
+    if (status == STATUS_OK) {
+        status = run_on_threads(&run, report);
+        device->release(device, run.session->upload, run.memory);
+    }
+    if (run.session != NULL) {
+        session_give_back(pipeline->resources, run.session);
+    }
+    for (int i = 0; i < OPERANDS; i++) {
+        free(run.up_left[i]);
+    }
+    free(run.down_left);
+    return status;
+}
+
+enum status pipeline_matmul(struct pipeline *pipeline, const struct matmul_task *task,
+                            struct pipeline_report *report)
+{
+    struct device *device = pipeline->device;
+    const char *why;
+    if (!device->supports(device, task, &why)) {
+        return STATUS_UNSUPPORTED;
+    }
+    const size_t limit = pipeline->memory;
+    size_t budget = device->memory / 10 * 9;
+    budget = limit != 0 && limit < budget ? limit : budget;
+    const int before = device->enter(device);
+    enum status status;
+    struct plan plan;
+    /* Others use the device, too: what it lacks may be enough for smaller tiles. */
+    do {
+        status = STATUS_NO_DEVICE_MEMORY;
+        if (!plan_make(&plan, task, budget)) {
+            break;
+        }
+        budget = (plan.bytes < budget ? plan.bytes : budget) / 2;
+        status = run_plan(pipeline, &plan, report);
+    } while (status == STATUS_NO_DEVICE_MEMORY && budget >= LEAST_BUDGET);
+    device->leave(device, before);
+    return status;
+}
+
+struct pipeline *pipeline_new(struct device *device, size_t memory)
+{
+    struct pipeline *pipeline = calloc(1, sizeof *pipeline);
+    if (pipeline == NULL) {
+        return NULL;
+    }
+    pipeline->device = device;
+    pipeline->memory = memory;
+    pipeline->resources = resources_new(device, MOST_LANES);
+    if (pipeline->resources == NULL) {
+        free(pipeline);
+        return NULL;
+    }
+    return pipeline;
+}
+
+void pipeline_limit_memory(struct pipeline *pipeline, size_t memory)
+{
+    pipeline->memory = memory;
+}
+
+void pipeline_delete(struct pipeline *pipeline)
+{
+    if (pipeline != NULL) {
+        const int before = pipeline->device->enter(pipeline->device);
+        resources_delete(pipeline->resources);
+        pipeline->device->leave(pipeline->device, before);
+        free(pipeline);
+    }
+}

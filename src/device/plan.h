@@ -1,0 +1,53 @@
+/* How a product is cut into tiles that are uploaded, multiplied and downloaded one after the other.
+ * Pure arithmetic. */
+#ifndef NUMC_PLAN_H
+#define NUMC_PLAN_H
+
+#include "device.h"
+
+enum { PLAN_MOST_DEPTH = 32 };
+
+/* A stack of blocks as it is sent and lies on the device: all rows of a block, without gaps. */
+struct part {
+    struct strided from; /* the first element, rows and columns as they are sent */
+    ptrdiff_t batch, rows, columns;
+};
+
+/* One operand's part of a tile. Parts are numbered in the order in which they are needed; part i lies
+ * in slot i % depth. */
+struct slots {
+    ptrdiff_t parts;
+    ptrdiff_t uses; /* how many tiles in a row use the same part */
+    ptrdiff_t depth;
+    size_t bytes;  /* of a slot */
+    size_t offset; /* of the first slot */
+    bool transposed;
+};
+
+enum operand { OPERAND_A, OPERAND_B, OPERAND_C, OPERANDS };
+
+struct plan {
+    struct matmul_task task;        /* as given, or its transpose: c is stored row by row */
+    ptrdiff_t batch, rows, columns; /* extents of a tile */
+    ptrdiff_t batches, row_count, column_count, tiles;
+    struct slots slots[OPERANDS];
+    size_t bytes; /* on the device */
+};
+
+struct tile_of_plan {
+    ptrdiff_t batch, m, n;
+    ptrdiff_t part[OPERANDS]; /* which of the operand's parts it uses */
+};
+
+/* Makes a plan that needs at most `budget` bytes on the device; false if there is none. */
+bool plan_make(struct plan *plan, const struct matmul_task *task, size_t budget);
+
+struct tile_of_plan plan_tile(const struct plan *plan, ptrdiff_t index);
+
+/* The operand's part of a tile. */
+struct part plan_part(const struct plan *plan, ptrdiff_t tile, enum operand operand);
+
+device_address plan_address(const struct plan *plan, device_address base, enum operand operand,
+                            ptrdiff_t part);
+
+#endif

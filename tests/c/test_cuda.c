@@ -1,0 +1,245 @@
+/* Products of every type by the CUDA device's kernels, against plain loops; `--time`: how fast they
+ * are without copies. Arguments besides are paths of libcublas. Exit status 77: no GPU. */
+#include "cuda/entry.h"
+#include "expect.h"
+#include "fake.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+enum { MOST_PATHS = 8 };
+
+static const struct {
+    const char *name;
+    struct element_type type;
+} types[] = {
+    {"bool", {ELEMENT_BOOL, 1}},         {"int8", {ELEMENT_INTEGER, 1}},
+    {"int16", {ELEMENT_INTEGER, 2}},     {"int32", {ELEMENT_INTEGER, 4}},
+    {"int64", {ELEMENT_INTEGER, 8}},     {"float16", {ELEMENT_FLOAT, 2}},
+    {"float32", {ELEMENT_FLOAT, 4}},     {"float64", {ELEMENT_FLOAT, 8}},
+    {"complex64", {ELEMENT_COMPLEX, 8}}, {"complex128", {ELEMENT_COMPLEX, 16}},
+};
+enum { TYPES = sizeof types / sizeof types[0] };
+
+static struct device *device;
+static struct queue *queue;
+
+static bool works(enum status status, const char *what)
+{
+    char problem[256] = "";
+    if (status != STATUS_OK) {
+        device->explain(device, problem, sizeof problem);
+    }
+    expect(status == STATUS_OK, "%s: %s", what, problem);
+    return status == STATUS_OK;
+}
+
+/* Integers so small that sums are exact in every type. No zeros: whether a product of one is -0 or,
+ * added to a sum, 0, is left open. */
+static void fill(struct element_type type, char *data, ptrdiff_t count)
+{
+    static const uint16_t halves[] = {0x4200, 0x3C00, 0xBC00, 0x4000, 0xC000}; /* as `values` */
+    static const int values[] = {3, 1, -1, 2, -2};
+    const size_t parts = type.kind == ELEMENT_COMPLEX ? 2 : 1, size = type.size / parts;
+    for (ptrdiff_t i = 0; i < count * (ptrdiff_t)parts; i++) {
+        const uint64_t which = random_below(5);
+        const float single = (float)values[which];
+        const double wide = values[which];
+        const int64_t integer = type.kind == ELEMENT_BOOL ? which > 2 : values[which];
+        memcpy(data + (size_t)i * size,
+               type.kind <= ELEMENT_INTEGER ? (const void *)&integer
+               : size == 2                  ? (const void *)&halves[which]
+               : size == 4                  ? (const void *)&single
+                                            : (const void *)&wide,
+               size);
+    }
+}
+
+struct buffers {
+    char *a, *b, *c, *expected; /* pinned */
+    device_address on_device;
+    size_t a_bytes, b_bytes, c_bytes;
+};
+
+static bool make_buffers(struct buffers *of, const struct gemm *gemm)
+{
+    const size_t size = gemm->type.size;
+    const ptrdiff_t a = (gemm->a.batch_step != 0 ? gemm->batch : 1) * gemm->m * gemm->k;
+    const ptrdiff_t b = (gemm->b.batch_step != 0 ? gemm->batch : 1) * gemm->k * gemm->n;
+    of->a_bytes = size * (size_t)a;
+    of->b_bytes = size * (size_t)b;
+    of->c_bytes = size * (size_t)(gemm->batch * gemm->m * gemm->n);
+    void *pinned = NULL;
+    if (!works(device->alloc_pinned(device, of->a_bytes + of->b_bytes + of->c_bytes + 64, &pinned),
+               "pinned memory") ||
+        !works(device->alloc(device, queue, of->a_bytes + of->b_bytes + of->c_bytes + 768,
+                             &of->on_device),
+               "device memory")) {
+        device->release_pinned(device, pinned);
+        return false;
+    }
+    of->a = pinned;
+    of->b = of->a + of->a_bytes;
+    of->c = of->b + of->b_bytes;
+    of->expected = malloc(of->c_bytes);
+    fill(gemm->type, of->a, a);
+    fill(gemm->type, of->b, b);
+    memset(of->c, 0x5A, of->c_bytes);
+    return true;
+}
+
+static void free_buffers(struct buffers *of)
+{
+    device->release(device, queue, of->on_device);
+    works(device->drain(device, queue), "draining");
+    device->release_pinned(device, of->a);
+    free(of->expected);
+}
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + 255) / 256 * 256;
+}
+
+static void check(int type, struct gemm gemm)
+{
+    struct buffers of;
+    if (!make_buffers(&of, &gemm)) {
+        return;
+    }
+    gemm.a.at = of.on_device;
+    gemm.b.at = gemm.a.at + aligned(of.a_bytes);
+    gemm.c = gemm.b.at + aligned(of.b_bytes);
+    fake_multiply(&gemm, of.a, of.b, of.expected);
+    if (works(device->upload(device, queue, gemm.a.at, of.a, of.a_bytes), "copying a") &&
+        works(device->upload(device, queue, gemm.b.at, of.b, of.b_bytes), "copying b") &&
+        works(device->multiply(device, queue, &gemm), types[type].name) &&
+        works(device->download(device, queue, of.c, gemm.c, of.c_bytes), "copying c") &&
+        works(device->drain(device, queue), types[type].name)) {
+        expect(memcmp(of.c, of.expected, of.c_bytes) == 0,
+               "%s, kernel %d: batch %td, %td x %td x %td, transposed %d %d, shared %d %d",
+               types[type].name, (int)gemm.kernel, gemm.batch, gemm.m, gemm.n, gemm.k,
+               gemm.a.transposed, gemm.b.transposed, gemm.a.batch_step == 0,
+               gemm.b.batch_step == 0);
+    }
+    free_buffers(&of);
+}
+
+/* Both kernels, edges of all tiles, both orders, batches. */
+static void check_products(bool quick)
+{
+    static const ptrdiff_t extents[] = {1, 2, 7, 8, 9, 31, 33, 63, 64, 65, 127, 129, 200};
+    const uint64_t count = sizeof extents / sizeof extents[0];
+    for (int type = 0; type < TYPES; type++) {
+        for (int i = 0; i < (quick ? 6 : 60); i++) {
+            struct gemm gemm = {
+                .type = types[type].type,
+                .precision = PRECISION_IEEE,
+                .kernel = i % 2 == 0 || types[type].type.kind <= ELEMENT_INTEGER ? GEMM_TILED
+                                                                                 : GEMM_CUBLAS,
+                .batch = random_below(3) == 0 ? 1 + (ptrdiff_t)random_below(9) : 1,
+                .m = extents[random_below(count)],
+                .n = extents[random_below(count)],
+                .k = random_below(8) == 0 ? 500 + (ptrdiff_t)random_below(1000) /* parts of sums */
+                                          : extents[random_below(count)],
+            };
+            gemm.a.transposed = random_below(2) == 0;
+            gemm.b.transposed = random_below(2) == 0;
+            gemm.a.batch_step = gemm.batch > 1 && random_below(3) > 0 ? gemm.m * gemm.k : 0;
+            gemm.b.batch_step = gemm.batch > 1 && random_below(3) > 0 ? gemm.k * gemm.n : 0;
+            const struct matmul_task task = {
+                .type = gemm.type, .precision = gemm.precision, .kernel = gemm.kernel};
+            const char *why;
+            if (!device->supports(device, &task, &why)) {
+                printf("left out: %s\n", why);
+                return;
+            }
+            check(type, gemm);
+        }
+    }
+}
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* Seconds of a product alone, the shortest of some runs. */
+static double shortest(const struct gemm *gemm)
+{
+    double best = INFINITY;
+    for (int i = 0; i < 5; i++) {
+        const double before = now();
+        works(device->multiply(device, queue, gemm), "multiplying");
+        works(device->drain(device, queue), "draining");
+        best = fmin(best, now() - before);
+    }
+    return best;
+}
+
+static void time_kernels(ptrdiff_t n)
+{
+    for (int type = 0; type < TYPES; type++) {
+        const size_t bytes = types[type].type.size * (size_t)(n * n);
+        const double operations =
+            (types[type].type.kind == ELEMENT_COMPLEX ? 8.0 : 2.0) * pow((double)n, 3);
+        struct gemm gemm = {.type = types[type].type,
+                            .precision = PRECISION_IEEE,
+                            .batch = 1,
+                            .m = n,
+                            .n = n,
+                            .k = n};
+        if (!works(device->alloc(device, queue, 3 * bytes, &gemm.a.at), "device memory")) {
+            return;
+        }
+        gemm.b.at = gemm.a.at + bytes;
+        gemm.c = gemm.b.at + bytes;
+        gemm.kernel = GEMM_TILED;
+        printf("%-10s %td: tiled %6.2f T/s", types[type].name, n,
+               operations / shortest(&gemm) / 1e12);
+        if (types[type].type.kind >= ELEMENT_FLOAT) {
+            gemm.kernel = GEMM_CUBLAS;
+            printf(", cublas %6.2f", operations / shortest(&gemm) / 1e12);
+        }
+        printf("\n");
+        device->release(device, queue, gemm.a.at);
+    }
+}
+
+int main(int count, char **arguments)
+{
+    const struct cuda_library *library = numc_cuda_library(DEVICE_VERSION);
+    const char *paths[MOST_PATHS + 3] = {NULL};
+    int path_count = 0;
+    bool quick = false, timed = false;
+    for (int i = 1; i < count; i++) {
+        quick |= strcmp(arguments[i], "--quick") == 0;
+        timed |= strcmp(arguments[i], "--time") == 0;
+        if (arguments[i][0] != '-' && path_count < MOST_PATHS) {
+            paths[path_count++] = arguments[i];
+        }
+    }
+    paths[path_count++] = "libcublas.so.13";
+    paths[path_count] = "/usr/local/cuda/lib64/libcublas.so.13";
+    char why[400];
+    if (library->count(why, sizeof why) <= 0 ||
+        library->open(0, paths, &device, why, sizeof why) != STATUS_OK) {
+        printf("no GPU: %s\n", why);
+        return SKIPPED;
+    }
+    const int before = device->enter(device);
+    if (works(device->new_queue(device, &queue), "a queue")) {
+        if (timed) {
+            time_kernels(2048);
+            time_kernels(4096);
+        } else {
+            check_products(quick);
+        }
+        device->release_queue(device, queue);
+    }
+    device->leave(device, before);
+    return expect_result("cuda");
+}

@@ -1,0 +1,280 @@
+/* Products through the pipeline on the fake device, against plain loops; then with every call of the
+ * device failing once. */
+#include "choice.h"
+#include "fake.h"
+#include "parallel.h"
+#include "pipeline.h"
+#include "plan.h"
+#include "problem.h"
+
+#include <fenv.h>
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_SECONDS = 100, RANDOM_TASKS = 250, CALLERS = 6 };
+
+static const struct element_type types[] = {
+    {ELEMENT_BOOL, 1},    {ELEMENT_INTEGER, 1}, {ELEMENT_INTEGER, 2},
+    {ELEMENT_INTEGER, 4}, {ELEMENT_INTEGER, 8}, {ELEMENT_FLOAT, 4},
+    {ELEMENT_FLOAT, 8},   {ELEMENT_COMPLEX, 8}, {ELEMENT_COMPLEX, 16}};
+
+static struct problem random_problem(void)
+{
+    const struct element_type type = types[random_below(sizeof types / sizeof types[0])];
+    const ptrdiff_t batch = random_below(2) == 0 ? 1 : 1 + (ptrdiff_t)random_below(7);
+    ptrdiff_t extent[3];
+    for (int i = 0; i < 3; i++) {
+        extent[i] = 1 + (ptrdiff_t)random_below(random_below(3) == 0 ? 3 : 40);
+    }
+    return make_problem(type, batch, extent[0], extent[1], extent[2]);
+}
+
+static size_t least_memory(const struct matmul_task *task)
+{
+    struct plan plan;
+    size_t bytes = 256;
+    while (!plan_make(&plan, task, bytes)) {
+        bytes += 256;
+    }
+    return bytes;
+}
+
+static void check_random_tasks(void)
+{
+    long tiles = 0;
+    for (int i = 0; i < RANDOM_TASKS; i++) {
+        struct problem problem = random_problem();
+        struct device *device = fake_new((size_t)1 << 30);
+        const size_t limits[] = {0, least_memory(&problem.task),
+                                 least_memory(&problem.task) * (1 + random_below(8))};
+        const size_t limit = limits[random_below(3)];
+        struct plan plan;
+        tiles +=
+            plan_make(&plan, &problem.task, limit != 0 ? limit : device->memory) ? plan.tiles : 0;
+        if (random_below(4) == 0) {
+            const struct operand_memory *const of[] = {&problem.a, &problem.b, &problem.c};
+            const struct operand_memory *pinned = of[random_below(3)];
+            fake_pin(device, pinned->memory, pinned->bytes);
+        }
+        struct pipeline *pipeline = pipeline_new(device, limit);
+        threads_set_for_this_thread(1 + (int)random_below(5));
+        struct pipeline_report report;
+        const enum status status = pipeline_matmul(pipeline, &problem.task, &report);
+        expect(status == STATUS_OK, "status %d", (int)status);
+        check_memory(&problem, status, "random");
+        pipeline_delete(pipeline);
+        expect(fake_alive(device) == 0, "%ld objects are left", fake_alive(device));
+        fake_delete(device);
+        free_problem(&problem);
+    }
+    printf("%d random products of %ld tiles\n", RANDOM_TASKS, tiles);
+    expect(tiles > 20 * RANDOM_TASKS, "too few tiles: %ld", tiles);
+}
+
+/* Several pieces and panels each. */
+static void check_large_tasks(void)
+{
+    static const ptrdiff_t shapes[][4] = {{1, 3000, 5, 160},
+                                          {1, 5, 3000, 170},
+                                          {40, 200, 190, 3},
+                                          {1, 100000, 3, 2},
+                                          {3, 700, 900, 3}};
+    struct device *device = fake_new((size_t)1 << 30);
+    struct pipeline *pipeline = pipeline_new(device, 0);
+    threads_set_for_this_thread(4);
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        const ptrdiff_t *of = shapes[i];
+        struct problem problem =
+            make_problem((struct element_type){ELEMENT_FLOAT, 8}, of[0], of[1], of[2], of[3]);
+        struct pipeline_report report;
+        const enum status status = pipeline_matmul(pipeline, &problem.task, &report);
+        expect(status == STATUS_OK, "large: status %d", (int)status);
+        expect(report.threads > 1 && !report.nonfinite, "large: %d threads", report.threads);
+        check_memory(&problem, status, "large");
+        free_problem(&problem);
+    }
+    pipeline_delete(pipeline);
+    expect(fake_alive(device) == 0, "%ld objects are left", fake_alive(device));
+    fake_delete(device);
+}
+
+static void check_failures(enum status failure, int threads)
+{
+    long failed = 0, right = 0;
+    struct problem problem = make_problem((struct element_type){ELEMENT_INTEGER, 4}, 2, 37, 23, 11);
+    threads_set_for_this_thread(threads);
+    for (long n = 1;; n++) {
+        struct device *device = fake_new((size_t)1 << 20);
+        struct pipeline *pipeline = pipeline_new(device, 40 * least_memory(&problem.task));
+        memcpy(problem.c.memory, problem.c.copy, problem.c.bytes);
+        fake_fail(device, n, failure);
+        struct pipeline_report report;
+        enum status status = pipeline_matmul(pipeline, &problem.task, &report);
+        const bool over = fake_calls(device) < n;
+        expect(status == STATUS_OK || status == failure, "status %d instead of %d", (int)status,
+               (int)failure);
+        check_memory(&problem, status, "after a failure");
+        failed += status != STATUS_OK;
+        right += status == STATUS_OK;
+        /* And the next call works, unless the device is gone. */
+        memcpy(problem.c.memory, problem.c.copy, problem.c.bytes);
+        status = pipeline_matmul(pipeline, &problem.task, &report);
+        expect(over || status == (failure == STATUS_LOST ? STATUS_LOST : STATUS_OK),
+               "the call after a failure: status %d", (int)status);
+        check_memory(&problem, status, "the call after");
+        pipeline_delete(pipeline);
+        expect(fake_alive(device) == 0, "%ld objects are left", fake_alive(device));
+        fake_delete(device);
+        if (over) {
+            break;
+        }
+    }
+    printf("status %d, %d threads: %ld calls failed, %ld gave a result\n", (int)failure, threads,
+           failed, right);
+    free_problem(&problem);
+}
+
+static void check_too_little_memory(void)
+{
+    struct problem problem = make_problem((struct element_type){ELEMENT_FLOAT, 8}, 1, 64, 64, 4096);
+    struct device *device = fake_new(30 << 10); /* not even a row and a column */
+    struct pipeline *pipeline = pipeline_new(device, 0);
+    struct pipeline_report report;
+    enum status status = pipeline_matmul(pipeline, &problem.task, &report);
+    expect(status == STATUS_NO_DEVICE_MEMORY, "too little memory: status %d", (int)status);
+    check_memory(&problem, status, "too little memory");
+    pipeline_delete(pipeline);
+    /* Half of what it says that it has: the first plan fails, the second does not. */
+    device->memory = 8 << 20;
+    struct queue *queue;
+    device_address other;
+    expect(device->new_queue(device, &queue) == STATUS_OK &&
+               device->alloc(device, queue, 5 << 20, &other) == STATUS_OK,
+           "no queue");
+    pipeline = pipeline_new(device, 0);
+    status = pipeline_matmul(pipeline, &problem.task, &report);
+    expect(status == STATUS_OK, "half of the memory: status %d", (int)status);
+    check_memory(&problem, status, "half of the memory");
+    device->release(device, queue, other);
+    device->release_queue(device, queue);
+    pipeline_delete(pipeline);
+    expect(fake_alive(device) == 0, "%ld objects are left", fake_alive(device));
+    fake_delete(device);
+    free_problem(&problem);
+}
+
+struct caller {
+    struct pipeline *pipeline;
+    struct problem problem;
+};
+
+static void *call_often(void *context)
+{
+    struct caller *caller = context;
+    threads_set_for_this_thread(3);
+    for (int i = 0; i < 20; i++) {
+        struct pipeline_report report;
+        memcpy(caller->problem.c.memory, caller->problem.c.copy, caller->problem.c.bytes);
+        const enum status status =
+            pipeline_matmul(caller->pipeline, &caller->problem.task, &report);
+        expect(status == STATUS_OK, "a caller's status %d", (int)status);
+        check_memory(&caller->problem, status, "callers");
+    }
+    return NULL;
+}
+
+static void check_callers(void)
+{
+    struct device *device = fake_new((size_t)1 << 30);
+    struct pipeline *pipeline = pipeline_new(device, 0);
+    pthread_t threads[CALLERS];
+    struct caller callers[CALLERS];
+    for (int i = 0; i < CALLERS; i++) {
+        callers[i] = (struct caller){pipeline, random_problem()};
+        pthread_create(&threads[i], NULL, call_often, &callers[i]);
+    }
+    for (int i = 0; i < CALLERS; i++) {
+        pthread_join(threads[i], NULL);
+        free_problem(&callers[i].problem);
+    }
+    pipeline_delete(pipeline);
+    expect(fake_alive(device) == 0, "%ld objects are left", fake_alive(device));
+    fake_delete(device);
+}
+
+/* ---- infinities and NaNs ---- */
+
+static void check_exceptions(const char *what, double a, double b, bool nonfinite, int exceptions)
+{
+    double x[2] = {a, 1}, y[2] = {b, 1}, z;
+    const struct matmul_task task = {
+        .type = {ELEMENT_FLOAT, 8},
+        .precision = PRECISION_IEEE,
+        .kernel = GEMM_AUTO,
+        .batch = 1,
+        .m = 1,
+        .n = 1,
+        .k = 2,
+        .a = {(char *)x, 0, 16, 8},
+        .b = {(char *)y, 0, 8, 8},
+        .c = {(char *)&z, 0, 8, 8},
+    };
+    struct device *device = fake_new((size_t)1 << 20);
+    struct pipeline *pipeline = pipeline_new(device, 0);
+    struct pipeline_report report;
+    feclearexcept(FE_ALL_EXCEPT);
+    expect(pipeline_matmul(pipeline, &task, &report) == STATUS_OK, "%s: no result", what);
+    expect(fetestexcept(FE_ALL_EXCEPT & ~FE_INEXACT) == 0, "%s: the pipeline raised a flag", what);
+    expect(report.nonfinite == nonfinite, "%s: nonfinite is %d", what, report.nonfinite);
+    expect(!nonfinite || nonfinite_exceptions(&task) == exceptions, "%s: exceptions %#x", what,
+           (unsigned)nonfinite_exceptions(&task));
+    pipeline_delete(pipeline);
+    fake_delete(device);
+}
+
+static void check_nonfinite(void)
+{
+    check_exceptions("finite", 3, 4, false, 0);
+    check_exceptions("largest", 1.7e308, 1, false, 0);
+    check_exceptions("overflow", 1e300, 1e300, true, FE_OVERFLOW);
+    check_exceptions("infinite", INFINITY, -2, true, 0);
+    check_exceptions("infinite times 0", INFINITY, 0, true, FE_INVALID);
+    check_exceptions("not a number", NAN, 0, true, 0);
+    check_exceptions("not a number, infinite", INFINITY, NAN, true, 0);
+}
+
+static void check_calibration(void)
+{
+    struct device *device = fake_new((size_t)1 << 30);
+    struct pipeline *pipeline = pipeline_new(device, 0);
+    device->latency = device->transfer_rate = 0;
+    choice_calibrate(pipeline, device);
+    expect(device->latency > 0 && device->latency < 1, "latency %g", device->latency);
+    expect(device->transfer_rate > 1e5, "transfer rate %g", device->transfer_rate);
+    device->latency = 0;
+    fake_fail(device, 3, STATUS_FAILED);
+    choice_calibrate(pipeline, device);
+    expect(device->latency == 0, "latency %g of a device that failed", device->latency);
+    pipeline_delete(pipeline);
+    expect(fake_alive(device) == 0, "%ld objects are left", fake_alive(device));
+    fake_delete(device);
+}
+
+int main(void)
+{
+    alarm(MOST_SECONDS); /* a hang is a failure, not a wait */
+    threads_initialize(0, "");
+    check_nonfinite();
+    check_calibration();
+    check_random_tasks();
+    check_large_tasks();
+    check_too_little_memory();
+    check_callers();
+    for (int threads = 1; threads <= 3; threads += 2) {
+        check_failures(STATUS_FAILED, threads);
+        check_failures(STATUS_LOST, threads);
+    }
+    return expect_result("pipeline");
+}
