@@ -1,12 +1,14 @@
 # make bench | test | lint | asv | clean. Everything is installed into .venv, nothing elsewhere.
+# SETUP_ARGS are options of Meson, such as -Dcuda=disabled.
 PYTHON ?= python3
 PYTEST_ARGS ?=
+SETUP_ARGS ?=
 
 venv := $(CURDIR)/.venv
 build := $(CURDIR)/build
 # Meson finds numpy-config and ninja, and pytest the tools it starts, by PATH.
 in_venv := PATH="$(venv)/bin:$$PATH"
-pip := $(venv)/bin/pip --disable-pip-version-check install --quiet
+pip := $(venv)/bin/pip --disable-pip-version-check install --quiet $(SETUP_ARGS:%=-Csetup-args=%)
 c_files := $(wildcard src/*/*.[ch] src/*/*/*.[ch] src/*/*/*.cu tests/c/*.[ch] tests/hooks/*.[ch])
 
 .PHONY: bench test lint asv clean system install-test install-bench
@@ -16,7 +18,7 @@ bench: install-bench
 	cd benchmarks && $(venv)/bin/python -m numc_ufuncs bench
 
 test: install-test
-	$(in_venv) tools/configure.sh "$(build)" -Dtests=true
+	$(in_venv) tools/configure.sh "$(build)" -Dtests=true $(SETUP_ARGS)
 	$(in_venv) meson compile -C "$(build)"
 	$(in_venv) meson test -C "$(build)" --print-errorlogs
 	$(in_venv) NUMC_TEST_BUILD="$(build)" pytest $(PYTEST_ARGS)
