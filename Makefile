@@ -49,7 +49,7 @@ system:
 	@tools/check_system.sh "$(PYTHON)"
 
 $(venv)/bin/python: | system
-	"$(PYTHON)" -m venv "$(venv)"
+	"$(PYTHON)" -m venv --upgrade-deps "$(venv)"
 
 install-test: system $(venv)/bin/python
 	$(pip) '.[test]'
