@@ -61,7 +61,16 @@ class Outcome:
                 self.results = results if isinstance(results, tuple) else (results,)
             except Exception as error:
                 self.error = type(error), self._named(str(error), call, ufunc)
+                if self._is_missing_loop(error):
+                    self.error = TypeError, "no loop"
         self.warnings = [(w.category, self._named(str(w.message), call, ufunc)) for w in caught]
+
+    @staticmethod
+    def _is_missing_loop(error):
+        # Which of the two NumPy raises depends on the calls before.
+        return isinstance(error, np._core._exceptions._UFuncNoLoopError) or (
+            isinstance(error, TypeError) and str(error).startswith("No loop matching")
+        )
 
     @staticmethod
     def _named(text, call, ufunc):
@@ -169,7 +178,7 @@ def assert_no_worse(ours, theirs, exact, magnitude, dtype):
         if size > largest / 4 and not (np.isfinite(a) and np.isfinite(b)):
             continue  # it depends on the order whether a partial result overflows
         assert np.isfinite(a) and np.isfinite(b), f"{a!r} != {b!r}"
-        allowed = max(abs(_exact(b) - x), size * eps * 2 + tiniest)
+        allowed = max(abs(_exact(b) - x), size * eps * 4 + tiniest)
         assert abs(_exact(a) - x) <= allowed, f"{a!r} is worse than {b!r}: exact is {float(x)!r}"
 
 
@@ -303,6 +312,10 @@ def assert_same_result(name, call, ours, theirs, index):
     return False
 
 
+def has_nan(result):
+    return np.asarray(result).dtype.kind in "fc" and bool(np.isnan(result).any())
+
+
 def check(case):
     global cases_run
     cases_run += 1
@@ -316,6 +329,11 @@ def check(case):
         reductions_run[kind] += now - then
     with np.errstate(all="ignore"):
         flags_differ = flags_depend_on_order(case.ufunc, call)
+    if case.ufunc == "matmul" and ours.error is None and not any(map(has_nan, ours.results)):
+        # BLAS multiplies infinities by the zeros that it pads small matrices with.
+        flags_differ = True
+        for outcome in (ours, theirs):
+            outcome.warnings = [w for w in outcome.warnings if not w[1].startswith("invalid")]
     raised = {error and error[0] for error in (ours.error, theirs.error)}
     if flags_differ and FloatingPointError in raised <= {None, FloatingPointError}:
         return  # there is no result to compare
@@ -326,7 +344,7 @@ def check(case):
             assert_same_result(case.ufunc, call, ours, theirs, i) for i in range(len(ours.results))
         ]
         assert_same_memory(call, ours, theirs)
-    if not any(reordered) and not flags_differ:
+    if not any(reordered) and (case.ufunc == "matmul" or not flags_differ):
         assert ours.warnings == theirs.warnings
 
 
