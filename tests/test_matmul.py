@@ -277,7 +277,7 @@ def three_threads(threads_always):
 
 @settings(
     max_examples=int((CASES or DEFAULT_CASES) * SHARE),
-    derandomize=CASES == 0,
+    derandomize=CASES < DEFAULT_CASES,
     deadline=None,
     database=None,
     phases=(Phase.generate,),
