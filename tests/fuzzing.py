@@ -95,10 +95,28 @@ def plain_case(choose, seed):
         "call",
         tuple({"m": TIMES[1], "M": TIMES[4]}.get(d, d) for d in dtypes),
         tuple(choose(layouts * 3 + LAYOUTS) for _ in dtypes),
-        choose((*SIZES, "huge")),
+        choose(SIZES),
         choose(("none",) * 24 + ("fresh",) * 8 + OUTS),
         choose(("none",) * 40 + WHERES),
         choose(("warn", "warn") + ERRORS),
+        seed,
+    )
+
+
+def ranged_case(choose, seed):
+    """Calls of NumPy's loops with operands that go different ways, larger than NumPy's buffer."""
+    name = choose(tuple(name for name in NUMPY_UFUNCS if name not in OWN))
+    dtypes = tuple(choose(tuple(NUMPY_UFUNCS[name].types)).partition("->")[0])
+    layouts = ("C", "F", "transposed", "flipped", "strided", "repeated", "broadcast", "zero-d")
+    return Case(
+        name,
+        "call",
+        tuple({"m": TIMES[1], "M": TIMES[4]}.get(d, d) for d in dtypes),
+        tuple(choose(layouts) for _ in dtypes),
+        "huge",
+        choose(("none", "none", "none", "fresh")),
+        "none",
+        choose(ERRORS),
         seed,
     )
 
