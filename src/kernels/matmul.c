@@ -51,13 +51,14 @@ static const struct matmul_kernel *const all_rows[] = {NULL};
 #define ELEMENT uint8_t
 #define LANE LANE_8_BITS
 #define GROUP GROUP_8_BITS
-#define ROWS TILE_ROWS
+#define ROWS ROWS_8_BITS
 #define VECTORS TILE_VECTORS
 #define A_WORDS ROW_WORDS_8_BITS
 #define B_WORDS 1
 #define ENCODE_A ENCODE_ROWS_8_BITS
 #define ENCODE_B ENCODE_8_BITS
 #define SUMS 1
+#define STEPS 1
 #define STEP STEP_8_BITS
 #define TOTAL TOTAL_8_BITS
 #define SUM uint8_t
@@ -80,6 +81,7 @@ static const struct matmul_kernel *const all_rows[] = {NULL};
 #define ENCODE_A ENCODE_16_BITS
 #define ENCODE_B ENCODE_16_BITS
 #define SUMS 1
+#define STEPS 1
 #define STEP STEP_16_BITS
 #define TOTAL ONLY
 #define SUM uint16_t
@@ -102,6 +104,7 @@ static const struct matmul_kernel *const all_rows[] = {NULL};
 #define ENCODE_A ENCODE_ROWS_32_BITS
 #define ENCODE_B ENCODE_COLUMNS_32_BITS
 #define SUMS SUMS_32_BITS
+#define STEPS STEPS_32_BITS
 #define STEP STEP_32_BITS
 #define TOTAL TOTAL_32_BITS
 #define SUM uint32_t
@@ -124,6 +127,7 @@ static const struct matmul_kernel *const all_rows[] = {NULL};
 #define ENCODE_A ENCODE_ROWS_64_BITS
 #define ENCODE_B ENCODE_COLUMNS_64_BITS
 #define SUMS SUMS_64_BITS
+#define STEPS 1
 #define STEP STEP_64_BITS
 #define TOTAL TOTAL_64_BITS
 #define SUM uint64_t
@@ -140,21 +144,25 @@ static const struct matmul_kernel *const all_rows[] = {NULL};
 static void finish_half(const char *sums, ptrdiff_t sums_row, char *c, ptrdiff_t c_row,
                         ptrdiff_t c_column, ptrdiff_t rows, ptrdiff_t columns)
 {
+    int flags = 0;
     for (ptrdiff_t row = 0; row < rows; row++) {
         const float *from = (const float *)(sums + row * sums_row);
         char *to = c + row * c_row;
         for (ptrdiff_t column = 0; column < columns; column += HALF_BLOCK) {
             const ptrdiff_t left = columns - column;
             if (left >= HALF_BLOCK && c_column == sizeof(uint16_t)) {
-                floats_to_halves(from + column, (uint16_t *)(to + column * c_column));
+                floats_to_halves(from + column, (uint16_t *)(to + column * c_column), &flags);
                 continue;
             }
             for (ptrdiff_t i = column; i < columns && i < column + HALF_BLOCK; i++) {
                 uint32_t bits;
                 memcpy(&bits, from + i, sizeof bits);
-                *(uint16_t *)(to + i * c_column) = float_to_half(bits);
+                *(uint16_t *)(to + i * c_column) = float_to_half(bits, &flags);
             }
         }
+    }
+    if (flags != 0) {
+        feraiseexcept(flags);
     }
 }
 
@@ -184,6 +192,7 @@ static void direct_half(const struct matrices *x)
 #define B_WORDS 1
 #define PACKING "matmul_pack_half.h"
 #define SUMS 1
+#define STEPS 1
 #define STEP STEP_FLOAT
 #define TOTAL ONLY
 #define SUM float

@@ -4,8 +4,9 @@
  *   ROWS, VECTORS         the tile, VECTORS vectors of TILE_BYTES wide
  *   A_WORDS, B_WORDS      lanes per row and per column of a group, made by
  *   ENCODE_A, ENCODE_B    (e, w), of elements e[GROUP], or by another file than matmul_pack.h: PACKING
- *   SUMS, STEP, TOTAL     vectors that are one sum; STEP(sum, a, b) adds the products of a group;
- *                         the low bits of TOTAL(sum) are the result
+ *   SUMS, STEPS, STEP     vectors that are one sum; STEP(step, sum, a, b) adds what the words a and b
+ *                         of a step contribute, which has 1 / STEPS of those of a group
+ *   TOTAL                 the low bits of TOTAL(sum) are the result
  *   SUM                   element of a tile, as wide as a lane or narrower
  *   A_AS_WORDS, B_...     1: a group is packed as the one word that its bytes are
  *   IN_PAIRS              1: by Winograd's inner product, see matmul_pack.h
@@ -61,26 +62,33 @@ static void JOIN(tile, DTYPE)(const char *a, const char *b, ptrdiff_t groups, ch
             }
         }
     }
-#pragma GCC unroll 1
+    /* Short groups are held up by what surrounds them, long ones run out of registers. */
+    enum { groups_at_once = B_WORDS == 1 ? 2 : 1 };
+#pragma GCC unroll groups_at_once
     for (ptrdiff_t group = 0; group < groups; group++) {
-        lanes column[VECTORS][B_WORDS];
 #pragma GCC unroll 4
-        for (int v = 0; v < VECTORS; v++) {
-#pragma GCC unroll 4
-            for (int w = 0; w < B_WORDS; w++) {
-                memcpy(&column[v][w], b + (w * VECTORS + v) * TILE_BYTES, TILE_BYTES);
-            }
-        }
-#pragma GCC unroll 16
-        for (int r = 0; r < ROWS; r++) {
-            lanes row[A_WORDS];
-#pragma GCC unroll 4
-            for (int w = 0; w < A_WORDS; w++) {
-                row[w] = ((const LANE *)a)[w * ROWS + r] - (lanes){0};
-            }
+        for (int step = 0; step < STEPS; step++) {
+            const LANE *rows = (const LANE *)a + step * (A_WORDS / STEPS) * ROWS;
+            const char *columns = b + step * (B_WORDS / STEPS) * VECTORS * TILE_BYTES;
+            lanes column[VECTORS][B_WORDS / STEPS];
 #pragma GCC unroll 4
             for (int v = 0; v < VECTORS; v++) {
-                STEP(sum[r][v], row, column[v]);
+#pragma GCC unroll 4
+                for (int w = 0; w < B_WORDS / STEPS; w++) {
+                    memcpy(&column[v][w], columns + (w * VECTORS + v) * TILE_BYTES, TILE_BYTES);
+                }
+            }
+#pragma GCC unroll 16
+            for (int r = 0; r < ROWS; r++) {
+                lanes row[A_WORDS / STEPS];
+#pragma GCC unroll 4
+                for (int w = 0; w < A_WORDS / STEPS; w++) {
+                    row[w] = rows[w * ROWS + r] - (lanes){0};
+                }
+#pragma GCC unroll 4
+                for (int v = 0; v < VECTORS; v++) {
+                    STEP(step, sum[r][v], row, column[v]);
+                }
             }
         }
         a += ROWS * A_WORDS * sizeof(LANE);
@@ -134,6 +142,7 @@ static const struct matmul_kernel JOIN(matmul, DTYPE) = {
 #undef ENCODE_B
 #undef PACKING
 #undef SUMS
+#undef STEPS
 #undef STEP
 #undef TOTAL
 #undef SUM

@@ -27,12 +27,15 @@ INLINE void along_k(float *to, const char *from, ptrdiff_t unit_step, ptrdiff_t 
         float floats[UNIT][HALF_BLOCK];
         for (ptrdiff_t unit = 0; unit < UNIT; unit++) {
             const char *line = from + (unit < count ? unit : count - 1) * unit_step + at * k_step;
+            if (k_step == sizeof(uint16_t) && end == HALF_BLOCK) {
+                halves_to_floats((const uint16_t *)line, floats[unit]);
+                continue;
+            }
             uint16_t halves[HALF_BLOCK] = {0};
             for (ptrdiff_t i = 0; i < end; i++) {
                 halves[i] = *(const uint16_t *)(line + i * k_step);
             }
-            const bool lies_so = k_step == sizeof *halves && end == HALF_BLOCK;
-            halves_to_floats(lies_so ? (const uint16_t *)line : halves, floats[unit]);
+            halves_to_floats(halves, floats[unit]);
         }
         transpose((const char *)floats, sizeof floats[0], UNIT, UNIT, end, (char *)(to + at * UNIT),
                   sizeof(float));

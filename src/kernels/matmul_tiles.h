@@ -20,12 +20,17 @@ enum { TILE_BYTES = 16, TILE_ROWS = 8, TILE_VECTORS = 2 };
 #define AS_PAIR(e, w) (w)[0] = (e)[0] | (uint32_t)(e)[1] << 16
 #define AS_FOUR(e, w)                                                                              \
     (w)[0] = (e)[0] | (uint32_t)(e)[1] << 8 | (uint32_t)(e)[2] << 16 | (uint32_t)(e)[3] << 24
-#define ADD_PLAIN(sum, a, b) (sum)[0] += (a)[0] * (b)[0]
+#define ADD_PLAIN(step, sum, a, b) (sum)[0] += (a)[0] * (b)[0]
 #define AS_TWO(e, w) (w)[0] = (e)[0], (w)[1] = (e)[1]
 #define AS_TWO_SWAPPED(e, w) (w)[0] = (e)[1], (w)[1] = (e)[0]
-#define ADD_PRODUCT_OF_SUMS(sum, a, b) (sum)[0] += ((a)[0] + (b)[0]) * ((a)[1] + (b)[1])
-#define ADD_PAIRS(sum, a, b) (sum)[0] += MULTIPLY_ADD_PAIRS((a)[0], (b)[0])
+#define ADD_PRODUCT_OF_SUMS(step, sum, a, b) (sum)[0] += ((a)[0] + (b)[0]) * ((a)[1] + (b)[1])
+#define ADD_PAIRS(step, sum, a, b) (sum)[0] += MULTIPLY_ADD_PAIRS((a)[0], (b)[0])
 #define ONLY(sum) (sum)[0]
+#if defined(__x86_64__) && !defined(__AVX512F__)
+/* From 32 to 8 bits at once, GCC goes lane by lane. */
+typedef uint16_t narrowed __attribute__((vector_size(TILE_BYTES / 2)));
+#define BY_WAY_OF_16_BITS(total) __builtin_convertvector(total, narrowed)
+#endif
 
 /* ---- 8 and 16 bits: pairs or fours in 32-bit lanes; whether they count as signed does not matter
  * modulo 2^8, so that the one unsigned factor of vpdpbusd is no obstacle ---- */
@@ -33,26 +38,27 @@ enum { TILE_BYTES = 16, TILE_ROWS = 8, TILE_VECTORS = 2 };
 #define LANE_8_BITS uint32_t
 #define GROUP_8_BITS 4
 #define ENCODE_8_BITS AS_FOUR
-#define STEP_8_BITS(sum, a, b)                                                                     \
+#define STEP_8_BITS(step, sum, a, b)                                                               \
     (sum)[0] = (lanes)_mm512_dpbusd_epi32((__m512i)(sum)[0], (__m512i)(a)[0], (__m512i)(b)[0])
-#define STEP_16_BITS(sum, a, b)                                                                    \
+#define STEP_16_BITS(step, sum, a, b)                                                              \
     (sum)[0] = (lanes)_mm512_dpwssd_epi32((__m512i)(sum)[0], (__m512i)(a)[0], (__m512i)(b)[0])
 #elif defined(__AVX2__) && !defined(__AVX512F__)
 /* |a| <= 128 times b with the sign of a: the sum of two such products just fits 16 bits. */
 #define LANE_8_BITS uint32_t
 #define GROUP_8_BITS 4
 #define ROW_WORDS_8_BITS 2
+#define ROWS_8_BITS 5
 #define MAGNITUDE(e) ((e) < 128 ? (e) : 256u - (e))
 #define ENCODE_ROWS_8_BITS(e, w)                                                                   \
     AS_FOUR(e, w);                                                                                 \
     (w)[1] = MAGNITUDE((e)[0]) | MAGNITUDE((e)[1]) << 8 | MAGNITUDE((e)[2]) << 16 |                \
              MAGNITUDE((e)[3]) << 24
 #define ENCODE_8_BITS AS_FOUR
-#define STEP_8_BITS(sum, a, b)                                                                     \
+#define STEP_8_BITS(step, sum, a, b)                                                               \
     (sum)[0] = (lanes)_mm256_add_epi16(                                                            \
         (__m256i)(sum)[0],                                                                         \
         _mm256_maddubs_epi16((__m256i)(a)[1], _mm256_sign_epi8((__m256i)(b)[0], (__m256i)(a)[0])))
-#define TOTAL_8_BITS(sum) (sum)[0] + ((sum)[0] >> 16)
+#define TOTAL_8_BITS(sum) BY_WAY_OF_16_BITS((sum)[0] + ((sum)[0] >> 16))
 #define STEP_16_BITS ADD_PAIRS
 #elif defined(__x86_64__)
 #define LANE_8_BITS uint32_t
@@ -60,6 +66,9 @@ enum { TILE_BYTES = 16, TILE_ROWS = 8, TILE_VECTORS = 2 };
 #define ENCODE_8_BITS AS_PAIR
 #define STEP_8_BITS ADD_PAIRS
 #define STEP_16_BITS ADD_PAIRS
+#if !defined(__AVX512F__)
+#define TOTAL_8_BITS(sum) BY_WAY_OF_16_BITS((sum)[0])
+#endif
 #else
 #define LANE_8_BITS uint8_t
 #define GROUP_8_BITS 1
@@ -70,6 +79,9 @@ enum { TILE_BYTES = 16, TILE_ROWS = 8, TILE_VECTORS = 2 };
 #if !defined(ROW_WORDS_8_BITS)
 #define ROW_WORDS_8_BITS 1
 #define ENCODE_ROWS_8_BITS ENCODE_8_BITS
+#define ROWS_8_BITS TILE_ROWS
+#endif
+#if !defined(TOTAL_8_BITS)
 #define TOTAL_8_BITS ONLY
 #endif
 #if defined(__x86_64__)
@@ -106,15 +118,14 @@ enum { TILE_BYTES = 16, TILE_ROWS = 8, TILE_VECTORS = 2 };
 #else
 #define ADD_PAIR(sum, a, b) (sum) += MULTIPLY_ADD_PAIRS(a, b)
 #endif
-#define STEP_32_BITS(sum, a, b)                                                                    \
-    ADD_PAIR((sum)[0], (a)[0], (b)[0]);                                                            \
-    ADD_PAIR((sum)[1], (a)[1], (b)[1]);                                                            \
-    ADD_PAIR((sum)[1], (a)[2], (b)[2])
+#define STEPS_32_BITS 3
+#define STEP_32_BITS(step, sum, a, b) ADD_PAIR((sum)[(step) > 0], (a)[0], (b)[0])
 #define TOTAL_32_BITS(sum) (sum)[0] + ((sum)[1] << 16)
 #elif defined(__AVX2__)
 #define PAIRS_32_BITS 1
 #define GROUP_32_BITS 2
 #define WORDS_32_BITS 2
+#define STEPS_32_BITS 1
 #define SUMS_32_BITS 1
 #define ROWS_32_BITS PAIR_ROWS
 #define VECTORS_32_BITS TILE_VECTORS
@@ -125,6 +136,7 @@ enum { TILE_BYTES = 16, TILE_ROWS = 8, TILE_VECTORS = 2 };
 #else
 #define GROUP_32_BITS 1
 #define WORDS_32_BITS 1
+#define STEPS_32_BITS 1
 #define SUMS_32_BITS 1
 #define ROWS_32_BITS TILE_ROWS
 #define VECTORS_32_BITS TILE_VECTORS
@@ -154,7 +166,7 @@ enum { TILE_BYTES = 16, TILE_ROWS = 8, TILE_VECTORS = 2 };
 /* Both products of the cross term at once, in the two halves of each lane. */
 #define SUMS_64_BITS 2
 #define VECTORS_64_BITS 1
-#define STEP_64_BITS(sum, a, b)                                                                    \
+#define STEP_64_BITS(step, sum, a, b)                                                              \
     const __m256i x = (__m256i)((a)[0] + (b)[0]), y = (__m256i)((a)[1] + (b)[1]);                  \
     (sum)[0] += (lanes)_mm256_mul_epu32(x, y);                                                     \
     (sum)[1] = (lanes)_mm256_add_epi32((__m256i)(sum)[1],                                          \
@@ -170,7 +182,7 @@ enum { TILE_BYTES = 16, TILE_ROWS = 8, TILE_VECTORS = 2 };
 #define SUMS_64_BITS 2
 #define ROWS_64_BITS TWO_SUM_ROWS
 #define VECTORS_64_BITS TWO_SUM_VECTORS
-#define STEP_64_BITS(sum, a, b)                                                                    \
+#define STEP_64_BITS(step, sum, a, b)                                                              \
     (sum)[0] += (lanes)_mm_mul_epu32((__m128i)(a)[0], (__m128i)(b)[0]);                            \
     (sum)[1] += (lanes)_mm_mul_epu32((__m128i)(a)[0], (__m128i)(b)[1]);                            \
     (sum)[1] += (lanes)_mm_mul_epu32((__m128i)(a)[1], (__m128i)(b)[0])
@@ -190,13 +202,13 @@ enum { TILE_BYTES = 16, TILE_ROWS = 8, TILE_VECTORS = 2 };
 
 /* ---- floats: fused where the instruction set can ---- */
 #if defined(__AVX512F__)
-#define STEP_FLOAT(sum, a, b)                                                                      \
+#define STEP_FLOAT(step, sum, a, b)                                                                \
     (sum)[0] = (lanes)_mm512_fmadd_ps((__m512)(a)[0], (__m512)(b)[0], (__m512)(sum)[0])
 #elif defined(__FMA__)
-#define STEP_FLOAT(sum, a, b)                                                                      \
+#define STEP_FLOAT(step, sum, a, b)                                                                \
     (sum)[0] = (lanes)_mm256_fmadd_ps((__m256)(a)[0], (__m256)(b)[0], (__m256)(sum)[0])
 #elif defined(__aarch64__)
-#define STEP_FLOAT(sum, a, b)                                                                      \
+#define STEP_FLOAT(step, sum, a, b)                                                                \
     (sum)[0] = (lanes)vfmaq_f32((float32x4_t)(sum)[0], (float32x4_t)(a)[0], (float32x4_t)(b)[0])
 #else
 #define STEP_FLOAT ADD_PLAIN
