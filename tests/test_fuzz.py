@@ -438,10 +438,11 @@ def test_matmul(case):
 
 def test_threads_ran(capsys):
     with capsys.disabled():
-        one_loop, nested, ranged = _core.short_calls()
+        one_loop, nested, ranged, products = _core.short_calls()
         print(
             f"\n{cases_run} cases, {regions()} threaded regions; "
-            f"short calls: {one_loop} in one loop, {nested} over axes, {ranged} in ranges"
+            f"short calls: {one_loop} in one loop, {nested} over axes, {ranged} in ranges, "
+            f"{products} products"
         )
     if cases_run == 0:
         pytest.skip("no case ran before")

@@ -63,7 +63,9 @@ int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct
 {
     table->name = ufunc->name;
     table->inputs = ufunc->nin;
-    if (ufunc->nout != 1 || ufunc->nin > CALL_MOST_INPUTS || ufunc->core_enabled) {
+    table->is_product = ufunc->core_enabled && gufunc_is_named(ufunc->name, &table->gufunc);
+    if (ufunc->nout != 1 || ufunc->nin > CALL_MOST_INPUTS ||
+        ufunc->core_enabled != table->is_product) {
         return 0;
     }
     for (int row = 0; row < ufunc->ntypes; row++) {
@@ -73,7 +75,7 @@ int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct
             alike = alike && types[i] == types[0];
         }
         struct call_row *entry = &table->row[(int)types[0]];
-        if (!alike || loops[row].work.run == NULL || entry->loop != NULL) {
+        if (!alike || entry->input != NULL || (!table->is_product && loops[row].work.run == NULL)) {
             continue;
         }
         const int choice = is_numpys_choice(ufunc, types);
@@ -82,6 +84,8 @@ int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct
         }
         if (choice == 1) {
             entry->loop = &loops[row];
+            entry->function = ufunc->functions[row];
+            entry->data = ufunc->data[row];
             entry->input = PyArray_DescrFromType(types[0]);
             entry->output = PyArray_DescrFromType(types[ufunc->nin]);
         }
@@ -192,7 +196,7 @@ static bool read_inputs(struct call *call, PyObject *const *args)
     for (int i = 0; i < inputs && call->row == NULL; i++) {
         if (PyArray_CheckExact(args[i]) && PyArray_NDIM((PyArrayObject *)args[i]) > 0) {
             const int type = PyArray_DESCR((PyArrayObject *)args[i])->type_num;
-            if (type < 0 || type >= CALL_TYPES || call->table->row[type].loop == NULL) {
+            if (type < 0 || type >= CALL_TYPES || call->table->row[type].input == NULL) {
                 return false;
             }
             call->row = &call->table->row[type];
@@ -318,7 +322,7 @@ PyObject *call_finish(const struct call *call, PyArrayObject *out)
 static bool loop_of_numpy_may_run(const struct call *call, npy_intp out_step)
 {
     const PyArrayObject *out = call->array[call->table->inputs];
-    return out_step >= PyArray_ITEMSIZE(out) && call_output_is_independent(call);
+    return out_step >= PyArray_ITEMSIZE(out) && call_output_is_independent(call, true);
 }
 
 static bool run_one_loop(struct call *call, PyArrayObject *shape, npy_intp step[], int order,
@@ -371,6 +375,9 @@ bool call_directly(const struct call_table *table, PyObject *const *args, size_t
     call.row = NULL;
     if (!read_operands(&call, args, count, keywords)) {
         return false;
+    }
+    if (table->is_product) {
+        return call_product(&call, result);
     }
     PyArrayObject *shape;
     npy_intp step[CALL_MOST_OPERANDS];

@@ -2,6 +2,7 @@
 #ifndef NUMC_CALL_H
 #define NUMC_CALL_H
 
+#include "gufunc.h"
 #include "loop.h"
 
 enum { CALL_TYPES = NPY_HALF + 1, CALL_MOST_INPUTS = 3, CALL_MOST_OPERANDS = CALL_MOST_INPUTS + 1 };
@@ -10,13 +11,18 @@ enum { CALL_TYPES = NPY_HALF + 1, CALL_MOST_INPUTS = 3, CALL_MOST_OPERANDS = CAL
 struct call_table {
     const char *name;
     int inputs;
+    bool is_product; /* and if so, which: */
+    enum gufunc gufunc;
     struct call_row {
-        struct loop *loop; /* NULL: NumPy's path */
-        PyArray_Descr *input, *output;
-    } row[CALL_TYPES]; /* by the inputs' type number */
+        struct loop *loop; /* element-wise ufuncs; products: what is registered with NumPy */
+        PyUFuncGenericFunction function;
+        void *data;
+        PyArray_Descr *input, *output; /* NULL: NumPy's path */
+    } row[CALL_TYPES];                 /* by the inputs' type number */
 };
 
-/* Fills the table of `ufunc` from its loops. -1 with an exception. */
+/* Fills the table of `ufunc`: from its loops, or, if it is one of ours, as a product. -1 with an
+ * exception. */
 int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct loop *loops);
 void call_table_release(struct call_table *table);
 
@@ -29,9 +35,9 @@ bool call_directly(const struct call_table *table, PyObject *const *args, size_t
 int call_initialize(void);
 
 /* How many calls took the short way so far: in one loop, with axes for kernels, in ranges for NumPy's
- * loops. */
+ * loops, as a product. */
 extern struct call_counts {
-    unsigned long long one_loop, nested, ranged;
+    unsigned long long one_loop, nested, ranged, products;
 } call_counts;
 
 #endif

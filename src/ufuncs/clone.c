@@ -18,7 +18,6 @@ struct clone {
     char *name, *doc, *types;
     PyUFuncGenericFunction *functions;
     void **data; /* one for each row, and the clone itself in front: see clone_of() */
-    bool is_elementwise;
     struct loop *loops;
     struct gufunc_loop *gufunc_loops;
     struct offload *offloads;
@@ -131,7 +130,6 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
         goto no_memory;
     }
     clone->original = (PyUFuncObject *)Py_NewRef((PyObject *)original);
-    clone->is_elementwise = !original->core_enabled;
     clone->serial_if = Py_XNewRef(serial_if);
     clone->name = copy_of(original->name, strlen(original->name) + 1);
     clone->doc = copy_of(doc, strlen(doc) + 1);
@@ -250,7 +248,7 @@ static PyObject *call(PyObject *self, PyObject *const *args, size_t count, PyObj
         return adopt_then_call(self, args, count, keywords);
     }
     PyObject *result;
-    if (clone->is_elementwise && call_directly(&clone->calls, args, count, keywords, &result)) {
+    if (call_directly(&clone->calls, args, count, keywords, &result)) {
         return result;
     }
     return numpy_vectorcall(self, args, count, keywords);

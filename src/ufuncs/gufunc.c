@@ -19,7 +19,7 @@ enum {
 
 struct gufunc_counts gufunc_counts;
 
-static bool is_named(const char *name, enum gufunc *gufunc)
+bool gufunc_is_named(const char *name, enum gufunc *gufunc)
 {
     static const char *const names[] = {"matmul", "vecdot", "matvec", "vecmat"};
     for (int i = 0; i < 4; i++) {
@@ -44,8 +44,9 @@ bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char ty
 {
     const int type = types[0];
     *loop = (struct gufunc_loop){.numpy_function = numpy_function, .numpy_data = numpy_data};
-    if (!is_named(name, &loop->gufunc) || operands != 3 || types[1] != type || types[2] != type ||
-        numpy_function == NULL || !(PyTypeNum_ISNUMBER(type) || type == NPY_BOOL)) {
+    if (!gufunc_is_named(name, &loop->gufunc) || operands != 3 || types[1] != type ||
+        types[2] != type || numpy_function == NULL ||
+        !(PyTypeNum_ISNUMBER(type) || type == NPY_BOOL)) {
         return false;
     }
     PyArray_Descr *dtype = PyArray_DescrFromType(type);
@@ -246,7 +247,7 @@ PyObject *gufunc_make(const char *name, PyUFuncObject *matmul, PyUFuncObject *ve
 {
     static struct made made[2];
     enum gufunc gufunc;
-    if (!is_named(name, &gufunc) || gufunc < MATVEC) {
+    if (!gufunc_is_named(name, &gufunc) || gufunc < MATVEC) {
         return PyErr_Format(PyExc_ValueError, "not 'matvec' or 'vecmat': '%s'", name);
     }
     const PyUFuncObject *source = gufunc == MATVEC ? matmul : vecdot;

@@ -23,6 +23,9 @@ struct gufunc_loop {
     void *numpy_data;
 };
 
+/* Whether that is the name of one, and which. */
+bool gufunc_is_named(const char *name, enum gufunc *gufunc);
+
 /* Prepares `loop` for one row of the type table of gufunc `name`. False if the row should stay
  * NumPy's: another gufunc, or a loop over Python objects. */
 bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char types[], int operands,

@@ -27,7 +27,7 @@ static bool coincide(PyArrayObject *a, PyArrayObject *b)
            PyArray_CompareLists(PyArray_STRIDES(a), PyArray_STRIDES(b), ndim);
 }
 
-bool call_output_is_independent(const struct call *call)
+bool call_output_is_independent(const struct call *call, bool may_coincide)
 {
     PyArrayObject *out = call->array[call->table->inputs];
     const char *first, *end, *other_first, *other_end;
@@ -37,7 +37,8 @@ bool call_output_is_independent(const struct call *call)
             continue;
         }
         extent(call->array[i], &other_first, &other_end);
-        if (first < other_end && other_first < end && !coincide(call->array[i], out)) {
+        if (first < other_end && other_first < end &&
+            !(may_coincide && coincide(call->array[i], out))) {
             return false;
         }
     }
@@ -332,7 +333,7 @@ static bool run_ranged(const struct call *call, PyObject **result)
 
 bool call_iterated(const struct call *call, PyObject **result)
 {
-    if (call->array[call->table->inputs] != NULL && !call_output_is_independent(call)) {
+    if (call->array[call->table->inputs] != NULL && !call_output_is_independent(call, true)) {
         return false;
     }
     return call->row->loop->kernel != NULL ? run_nested(call, result) : run_ranged(call, result);

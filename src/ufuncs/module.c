@@ -104,7 +104,8 @@ static PyObject *regions(PyObject *module, PyObject *unused)
 static PyObject *short_calls(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    return Py_BuildValue("KKK", call_counts.one_loop, call_counts.nested, call_counts.ranged);
+    return Py_BuildValue("KKKK", call_counts.one_loop, call_counts.nested, call_counts.ranged,
+                         call_counts.products);
 }
 
 static PyObject *reductions(PyObject *module, PyObject *unused)
@@ -186,7 +187,8 @@ static PyMethodDef methods[] = {
      "Elements from which calls use threads, 0 to learn it; returns the value before."},
     {"regions", regions, METH_NOARGS, "How often several threads ran so far."},
     {"short_calls", short_calls, METH_NOARGS,
-     "How many calls took the short way so far: (in one loop, over axes, in ranges)."},
+     "How many calls took the short way so far: (in one loop, over axes, in ranges, "
+     "products)."},
     {"reductions", reductions, METH_NOARGS,
      "(arrays that our methods reduced, calls of loops that our kernels reduced or accumulated)."},
     {"matmuls", matmuls, METH_NOARGS,

@@ -22,10 +22,14 @@ struct call {
 void call_clear_errors(void);
 PyObject *call_finish(const struct call *call, PyArrayObject *out);
 
-/* Whether every input coincides with the output, which is given, or shares no byte with it. */
-bool call_output_is_independent(const struct call *call);
+/* Whether every input shares no byte with the output, which is given, or coincides with it where
+ * that is allowed. */
+bool call_output_is_independent(const struct call *call, bool may_coincide);
 
 /* Makes a call whose operands need axes of their own; as call_directly(). */
 bool call_iterated(const struct call *call, PyObject **result);
+
+/* The same for a product of matrices or vectors. */
+bool call_product(const struct call *call, PyObject **result);
 
 #endif
