@@ -7,10 +7,15 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { SIDE = 8 }; /* columns that are transposed together: their lines stay in the cache */
+enum {
+    SIDE = 8, /* columns that are transposed together: their lines stay in the cache */
+    VECTOR = 16,
+};
 
 typedef uint64_t pair64 __attribute__((vector_size(16)));
 typedef uint32_t quad32 __attribute__((vector_size(16)));
+typedef uint16_t eight16 __attribute__((vector_size(16)));
+typedef uint8_t sixteen8 __attribute__((vector_size(16)));
 
 /* Inlined with a constant size, so that each memcpy becomes one load or store. */
 INLINE void pack_elements(size_t size, const struct tile *tile, ptrdiff_t first_column, char *to)
@@ -24,7 +29,30 @@ INLINE void pack_elements(size_t size, const struct tile *tile, ptrdiff_t first_
     }
 }
 
-/* Two rows of two columns that lie next to each other row by row. */
+/* Rows of one element each, repeated: vectors of it, of which the last may overlap the one before. */
+INLINE void pack_repeated(size_t size, const struct tile *tile, char *to)
+{
+    const ptrdiff_t row_bytes = tile->columns * (ptrdiff_t)size;
+    for (ptrdiff_t r = 0; r < tile->rows; r++) {
+        char vector[VECTOR];
+        for (size_t i = 0; i < VECTOR; i += size) {
+            memcpy(vector + i, tile->data + r * tile->row_step, size);
+        }
+        if (row_bytes < VECTOR) {
+            for (ptrdiff_t i = 0; i < row_bytes; i += (ptrdiff_t)size) {
+                memcpy(to + i, vector, size);
+            }
+        } else {
+            for (ptrdiff_t i = 0; i + VECTOR < row_bytes; i += VECTOR) {
+                memcpy(to + i, vector, VECTOR);
+            }
+            memcpy(to + row_bytes - VECTOR, vector, VECTOR);
+        }
+        to += row_bytes;
+    }
+}
+
+/* Rows of columns that lie next to each other row by row. */
 INLINE void transpose_2x2(const char *from, ptrdiff_t column_step, char *to, ptrdiff_t row_bytes)
 {
     pair64 a, b;
@@ -57,6 +85,62 @@ INLINE void transpose_4x4(const char *from, ptrdiff_t column_step, char *to, ptr
     }
 }
 
+#define INTERLEAVE_8(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define INTERLEAVE_8_HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#define INTERLEAVE_4(a, b) __builtin_shufflevector((quad32)(a), (quad32)(b), 0, 4, 1, 5)
+#define INTERLEAVE_4_HIGH(a, b) __builtin_shufflevector((quad32)(a), (quad32)(b), 2, 6, 3, 7)
+#define INTERLEAVE_2(a, b) __builtin_shufflevector((pair64)(a), (pair64)(b), 0, 2)
+#define INTERLEAVE_2_HIGH(a, b) __builtin_shufflevector((pair64)(a), (pair64)(b), 1, 3)
+
+/* Each step makes pieces of a row twice as long: of 1 column, 2, 4, 8. */
+INLINE void transpose_8x8_of_16_bits(const char *from, ptrdiff_t column_step, char *to,
+                                     ptrdiff_t row_bytes)
+{
+    eight16 column[8];
+    for (int c = 0; c < 8; c++) {
+        memcpy(&column[c], from + c * column_step, sizeof column[c]);
+    }
+    eight16 twos[2][4]; /* of rows 0 to 3, and 4 to 7 */
+    for (int i = 0; i < 4; i++) {
+        twos[0][i] = INTERLEAVE_8(column[2 * i], column[2 * i + 1]);
+        twos[1][i] = INTERLEAVE_8_HIGH(column[2 * i], column[2 * i + 1]);
+    }
+    for (int half = 0; half < 2; half++) {
+        const eight16 *two = twos[half];
+        const quad32 left = INTERLEAVE_4(two[0], two[1]), right = INTERLEAVE_4(two[2], two[3]);
+        const quad32 left_2 = INTERLEAVE_4_HIGH(two[0], two[1]);
+        const quad32 right_2 = INTERLEAVE_4_HIGH(two[2], two[3]);
+        const pair64 row[4] = {INTERLEAVE_2(left, right), INTERLEAVE_2_HIGH(left, right),
+                               INTERLEAVE_2(left_2, right_2), INTERLEAVE_2_HIGH(left_2, right_2)};
+        for (int r = 0; r < 4; r++) {
+            memcpy(to + (4 * half + r) * row_bytes, &row[r], sizeof row[r]);
+        }
+    }
+}
+
+INLINE void transpose_8x8_of_8_bits(const char *from, ptrdiff_t column_step, char *to,
+                                    ptrdiff_t row_bytes)
+{
+    eight16 twos[4];
+    for (int i = 0; i < 4; i++) {
+        sixteen8 a = {0}, b = {0};
+        memcpy(&a, from + 2 * i * column_step, 8);
+        memcpy(&b, from + (2 * i + 1) * column_step, 8);
+        twos[i] = (eight16)__builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21,
+                                                   6, 22, 7, 23);
+    }
+    for (int half = 0; half < 2; half++) {
+        const eight16 left =
+            half == 0 ? INTERLEAVE_8(twos[0], twos[1]) : INTERLEAVE_8_HIGH(twos[0], twos[1]);
+        const eight16 right =
+            half == 0 ? INTERLEAVE_8(twos[2], twos[3]) : INTERLEAVE_8_HIGH(twos[2], twos[3]);
+        const quad32 rows[2] = {INTERLEAVE_4(left, right), INTERLEAVE_4_HIGH(left, right)};
+        for (int r = 0; r < 4; r++) {
+            memcpy(to + (4 * half + r) * row_bytes, (const char *)&rows[r / 2] + 8 * (r % 2), 8);
+        }
+    }
+}
+
 /* Transposes what divides into blocks of `block` by `block` elements, and copies the rest. */
 INLINE void transpose_blocks(size_t size, int block,
                              void (*transpose)(const char *, ptrdiff_t, char *, ptrdiff_t),
@@ -86,33 +170,42 @@ static void pack_rows(size_t row_bytes, const struct tile *tile, char *to)
     }
 }
 
+/* Inlined for each size of an element. */
+INLINE void pack_items(size_t size, const struct tile *tile, char *to)
+{
+    if (tile->column_step == 0) {
+        pack_repeated(size, tile, to);
+    } else if (tile->row_step != (ptrdiff_t)size) {
+        pack_elements(size, tile, 0, to);
+    } else if (size == 1) {
+        transpose_blocks(1, 8, transpose_8x8_of_8_bits, tile, to);
+    } else if (size == 2) {
+        transpose_blocks(2, 8, transpose_8x8_of_16_bits, tile, to);
+    } else if (size == 4) {
+        transpose_blocks(4, 4, transpose_4x4, tile, to);
+    } else {
+        transpose_blocks(8, 2, transpose_2x2, tile, to);
+    }
+}
+
 void tile_pack(size_t item_size, const struct tile *tile, char *to)
 {
     if (tile->column_step == (ptrdiff_t)item_size) {
         pack_rows((size_t)tile->columns * item_size, tile, to);
         return;
     }
-    const bool transposed = tile->row_step == (ptrdiff_t)item_size;
     switch (item_size) {
     case 1:
-        pack_elements(1, tile, 0, to);
+        pack_items(1, tile, to);
         break;
     case 2:
-        pack_elements(2, tile, 0, to);
+        pack_items(2, tile, to);
         break;
     case 4:
-        if (transposed) {
-            transpose_blocks(4, 4, transpose_4x4, tile, to);
-        } else {
-            pack_elements(4, tile, 0, to);
-        }
+        pack_items(4, tile, to);
         break;
     case 8:
-        if (transposed) {
-            transpose_blocks(8, 2, transpose_2x2, tile, to);
-        } else {
-            pack_elements(8, tile, 0, to);
-        }
+        pack_items(8, tile, to);
         break;
     default:
         pack_elements(item_size, tile, 0, to);

@@ -7,7 +7,9 @@
 
 enum {
     MOST_INPUTS = NESTED_MOST_OPERANDS - 1,
-    /* Rows shorter than this are joined, where the output allows it. */
+    /* Rows shorter than this are joined, where the output allows it: the first where an input must be
+     * packed anew for each tile, the second where at most one row is, again and again. */
+    VERY_SHORT_ROW_BYTES = 256,
     SHORT_ROW_BYTES = 2048,
     /* Tiles to pack fit the first-level cache twice. */
     PACKED_BYTES = 16384,
@@ -95,15 +97,28 @@ static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
     return a < b ? a : b;
 }
 
+/* Whether the rows of a tile become one. */
+static bool joins_rows(const struct elementwise *loop, const struct nested *nested)
+{
+    const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
+    const int out = loop->inputs;
+    bool packs_anew = false;
+    for (int in = 0; in < loop->inputs; in++) {
+        packs_anew = packs_anew || (row->step[in] != 0 && !is_joined(nested, in));
+    }
+    return row->n > 1 && is_joined(nested, out) &&
+           column->n * (ptrdiff_t)loop->item_size[out] <
+               (packs_anew ? VERY_SHORT_ROW_BYTES : SHORT_ROW_BYTES);
+}
+
 static void plan(struct tiling *tiling)
 {
     const struct elementwise *loop = tiling->loop;
     const struct nested *nested = tiling->nested;
     const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
     const int out = loop->inputs;
-    const ptrdiff_t row_bytes = column->n * (ptrdiff_t)loop->item_size[out];
     bool pack = false;
-    tiling->joined = row->n > 1 && row_bytes < SHORT_ROW_BYTES && is_joined(nested, out);
+    tiling->joined = joins_rows(loop, nested);
     size_t largest_item = loop->item_size[out];
     for (int in = 0; in < loop->inputs; in++) {
         const ptrdiff_t size = (ptrdiff_t)loop->item_size[in];

@@ -122,12 +122,14 @@ static void test_pack(size_t item_size)
 {
     const ptrdiff_t rows = 1 + (ptrdiff_t)random_below(70),
                     columns = 1 + (ptrdiff_t)random_below(70);
-    const bool across = random_below(2) == 0;
+    const bool across = random_below(2) == 0, repeated = random_below(4) == 0;
     const ptrdiff_t item = (ptrdiff_t)item_size, lead = (across ? rows : columns) + 3;
     const size_t bytes = item_size * (size_t)(lead * (across ? columns : rows));
     char *memory = filled(bytes), *packed = filled(item_size * (size_t)(rows * columns));
     const struct tile tile = {memory + GUARD, rows, columns, across ? item : lead * item,
-                              across ? lead * item : item};
+                              repeated ? 0
+                              : across ? lead * item
+                                       : item};
     tile_pack(item_size, &tile, packed + GUARD);
     for (ptrdiff_t r = 0; r < rows; r++) {
         for (ptrdiff_t c = 0; c < columns; c++) {
