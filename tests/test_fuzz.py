@@ -438,15 +438,16 @@ def test_matmul(case):
 
 def test_threads_ran(capsys):
     with capsys.disabled():
-        one_loop, nested, ranged, products = _core.short_calls()
+        one_loop, nested, ranged, whole, products = _core.short_calls()
         print(
             f"\n{cases_run} cases, {regions()} threaded regions; "
-            f"short calls: {one_loop} in one loop, {nested} over axes, {ranged} in ranges, "
+            f"short calls: {one_loop} in one loop, {nested} over axes, {ranged} in ranges, {whole} as a whole, "
             f"{products} products"
         )
     if cases_run == 0:
         pytest.skip("no case ran before")
     assert regions() > cases_run / 20
+    assert whole > cases_run / 400 and products > 0
     # Fewer go over axes with SSE2, where fewer loops are ours.
     assert one_loop > cases_run / 20 and nested > cases_run / 400 and ranged > cases_run / 1000
 

@@ -97,14 +97,24 @@ static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
     return a < b ? a : b;
 }
 
+/* Whether a row after row lies next to each other, rather than the elements of a row. */
+static bool lies_across(const struct elementwise *loop, const struct nested *nested, int in)
+{
+    const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
+    const ptrdiff_t size = (ptrdiff_t)loop->item_size[in];
+    return magnitude(row->step[in]) == size && column->step[in] != 0 &&
+           magnitude(column->step[in]) != size && row->n > 1;
+}
+
 /* Whether the rows of a tile become one. */
 static bool joins_rows(const struct elementwise *loop, const struct nested *nested)
 {
     const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
     const int out = loop->inputs;
-    bool packs_anew = false;
+    bool packs_anew = false; /* what need not be packed otherwise */
     for (int in = 0; in < loop->inputs; in++) {
-        packs_anew = packs_anew || (row->step[in] != 0 && !is_joined(nested, in));
+        packs_anew = packs_anew || (row->step[in] != 0 && !is_joined(nested, in) &&
+                                    !lies_across(loop, nested, in));
     }
     return row->n > 1 && is_joined(nested, out) &&
            column->n * (ptrdiff_t)loop->item_size[out] <
@@ -122,10 +132,9 @@ static void plan(struct tiling *tiling)
     size_t largest_item = loop->item_size[out];
     for (int in = 0; in < loop->inputs; in++) {
         const ptrdiff_t size = (ptrdiff_t)loop->item_size[in];
-        const bool across = magnitude(row->step[in]) == size && column->step[in] != 0 &&
-                            magnitude(column->step[in]) != size && row->n > 1;
         tiling->packed[in] =
-            across || (tiling->joined && !(is_joined(nested, in) && column->step[in] == size));
+            lies_across(loop, nested, in) ||
+            (tiling->joined && !(is_joined(nested, in) && column->step[in] == size));
         pack = pack || tiling->packed[in];
         largest_item = loop->item_size[in] > largest_item ? loop->item_size[in] : largest_item;
     }

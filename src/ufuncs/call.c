@@ -10,12 +10,6 @@
 #include <limits.h>
 #include <math.h>
 
-enum {
-    /* NumPy keeps the GIL for up to as many elements; a kernel does many more in the time that it
-     * takes to give it up. */
-    GIL_ELEMENTS = 500,
-};
-
 /* A flag that NumPy does not publish: the first write to np.broadcast_arrays' result warns. */
 static const int WARN_ON_WRITE = INT_MIN;
 
@@ -357,7 +351,8 @@ static bool run_one_loop(struct call *call, PyArrayObject *shape, npy_intp step[
     }
     call_counts.one_loop++;
     call_clear_errors();
-    if (n > GIL_ELEMENTS && (loop->kernel == NULL || !elementwise_is_tiny(&loop->work, n))) {
+    /* A kernel does many more in the time that it takes to give up the GIL. */
+    if (n > CALL_GIL_ELEMENTS && (loop->kernel == NULL || !elementwise_is_tiny(&loop->work, n))) {
         Py_BEGIN_ALLOW_THREADS loop_run_commuting(loop, data, step, n);
         Py_END_ALLOW_THREADS
     } else {

@@ -34,10 +34,10 @@ bool call_directly(const struct call_table *table, PyObject *const *args, size_t
 /* Called once, at import. -1 with an exception. */
 int call_initialize(void);
 
-/* How many calls took the short way so far: in one loop, with axes for kernels, in ranges for NumPy's
- * loops, as a product. */
+/* How many calls took the short way so far: in one loop, with axes for kernels, in ranges or as a
+ * whole for NumPy's loops, as a product. */
 extern struct call_counts {
-    unsigned long long one_loop, nested, ranged, products;
+    unsigned long long one_loop, nested, ranged, whole, products;
 } call_counts;
 
 #endif

@@ -204,7 +204,11 @@ static npy_intp broadcast_size(const struct call *call)
     return size;
 }
 
-enum { RANGE_ELEMENTS = NPY_BUFSIZE, MOST_RANGED_THREADS = 256 };
+enum {
+    RANGE_ELEMENTS = NPY_BUFSIZE,
+    MOST_RANGED_THREADS = 256,
+    BUFFERS = NPY_ITER_BUFFERED | NPY_ITER_GROWINNER | NPY_ITER_DELAY_BUFALLOC,
+};
 
 struct ranges {
     struct loop *loop;
@@ -288,15 +292,9 @@ static void run_ranges(struct ranges *ranges, int threads)
     work->after_threads(&ranges->failure);
 }
 
-static bool run_ranged(const struct call *call, PyObject **result)
+static bool run_ranged(const struct call *call, npy_intp n, PyObject **result)
 {
     struct loop *loop = call->row->loop;
-    PyArrayObject *out = call->array[call->table->inputs];
-    const npy_intp n = broadcast_size(call);
-    if (n <= RANGE_ELEMENTS ||
-        (out != NULL && !PyArray_IS_C_CONTIGUOUS(out) && !PyArray_IS_F_CONTIGUOUS(out))) {
-        return false;
-    }
     const int wanted = Py_MIN(elementwise_threads(&loop->work, n), MOST_RANGED_THREADS);
     if (wanted == 1) {
         return false;
@@ -308,11 +306,10 @@ static bool run_ranged(const struct call *call, PyObject **result)
     ranges->failure = (struct failure){.threads_run = false};
     ranges->loop = loop;
     ranges->n = n;
-    ranges->iterator[0] = iterate(
-        call, NPY_ITER_BUFFERED | NPY_ITER_GROWINNER | NPY_ITER_DELAY_BUFALLOC | NPY_ITER_RANGED,
-        NPY_ITER_ALIGNED);
+    ranges->iterator[0] = iterate(call, BUFFERS | NPY_ITER_RANGED, NPY_ITER_ALIGNED);
     const int threads = copy_iterators(ranges, wanted);
     const bool taken = threads > 0;
+    PyArrayObject *out = NULL;
     if (taken) {
         out = NpyIter_GetOperandArray(ranges->iterator[0])[call->table->inputs];
         Py_INCREF(out);
@@ -331,10 +328,54 @@ static bool run_ranged(const struct call *call, PyObject **result)
     return taken;
 }
 
+/* On one thread, as NumPy would, but past what it does before it iterates: that takes as long as some
+ * hundred elements. */
+static bool run_whole(const struct call *call, npy_intp n, PyObject **result)
+{
+    NpyIter *iterator = iterate(call, BUFFERS, NPY_ITER_ALIGNED);
+    if (iterator == NULL) {
+        return false;
+    }
+    PyArrayObject *out = NpyIter_GetOperandArray(iterator)[call->table->inputs];
+    NpyIter_IterNextFunc *next = NpyIter_GetIterNext(iterator, NULL);
+    if (PyArray_NDIM(out) == 0 || next == NULL || NpyIter_Reset(iterator, NULL) != NPY_SUCCEED) {
+        PyErr_Clear();
+        NpyIter_Deallocate(iterator);
+        return false;
+    }
+    char **data = NpyIter_GetDataPtrArray(iterator);
+    const npy_intp *step = NpyIter_GetInnerStrideArray(iterator);
+    const npy_intp *count = NpyIter_GetInnerLoopSizePtr(iterator);
+    Py_INCREF(out);
+    call_counts.whole++;
+    call_clear_errors();
+    NPY_BEGIN_THREADS_DEF;
+    NPY_BEGIN_THREADS_THRESHOLDED(n);
+    do {
+        loop_run(data, count, step, call->row->loop);
+    } while (next(iterator));
+    NPY_END_THREADS;
+    NpyIter_Deallocate(iterator);
+    *result = call_finish(call, out);
+    return true;
+}
+
+static bool run_loop_of_numpy(const struct call *call, PyObject **result)
+{
+    PyArrayObject *out = call->array[call->table->inputs];
+    if (out != NULL && !PyArray_IS_C_CONTIGUOUS(out) && !PyArray_IS_F_CONTIGUOUS(out)) {
+        return false;
+    }
+    const npy_intp n = broadcast_size(call);
+    return n > 0 &&
+           ((n > RANGE_ELEMENTS && run_ranged(call, n, result)) || run_whole(call, n, result));
+}
+
 bool call_iterated(const struct call *call, PyObject **result)
 {
     if (call->array[call->table->inputs] != NULL && !call_output_is_independent(call, true)) {
         return false;
     }
-    return call->row->loop->kernel != NULL ? run_nested(call, result) : run_ranged(call, result);
+    return call->row->loop->kernel != NULL ? run_nested(call, result)
+                                           : run_loop_of_numpy(call, result);
 }

@@ -104,8 +104,8 @@ static PyObject *regions(PyObject *module, PyObject *unused)
 static PyObject *short_calls(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    return Py_BuildValue("KKKK", call_counts.one_loop, call_counts.nested, call_counts.ranged,
-                         call_counts.products);
+    return Py_BuildValue("KKKKK", call_counts.one_loop, call_counts.nested, call_counts.ranged,
+                         call_counts.whole, call_counts.products);
 }
 
 static PyObject *reductions(PyObject *module, PyObject *unused)
@@ -188,7 +188,7 @@ static PyMethodDef methods[] = {
     {"regions", regions, METH_NOARGS, "How often several threads ran so far."},
     {"short_calls", short_calls, METH_NOARGS,
      "How many calls took the short way so far: (in one loop, over axes, in ranges, "
-     "products)."},
+     "as a whole, products)."},
     {"reductions", reductions, METH_NOARGS,
      "(arrays that our methods reduced, calls of loops that our kernels reduced or accumulated)."},
     {"matmuls", matmuls, METH_NOARGS,

@@ -4,6 +4,9 @@
 
 #include "call.h"
 
+/* NumPy keeps the GIL for up to as many elements. */
+enum { CALL_GIL_ELEMENTS = 500 };
+
 /* A Python or NumPy scalar, as an element of the loop's dtype. */
 union element {
     npy_longdouble aligned;

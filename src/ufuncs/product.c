@@ -3,9 +3,6 @@
 #include "gufunc.h"
 #include "operands.h"
 
-/* NumPy keeps the GIL for up to as many multiplications. */
-static const double GIL_MULTIPLICATIONS = 500;
-
 struct product {
     npy_intp m, k, n;
     npy_intp shape[2]; /* of the result */
@@ -121,7 +118,7 @@ bool call_product(const struct call *call, PyObject **result)
     call_counts.products++;
     call_clear_errors();
     NPY_BEGIN_THREADS_DEF;
-    if ((double)product.m * (double)product.k * (double)product.n > GIL_MULTIPLICATIONS) {
+    if ((double)product.m * (double)product.k * (double)product.n > CALL_GIL_ELEMENTS) {
         NPY_BEGIN_THREADS;
     }
     call->row->function(data, product.dimensions, product.steps, call->row->data);
