@@ -441,8 +441,8 @@ def test_threads_ran(capsys):
         one_loop, nested, ranged, whole, products = _core.short_calls()
         print(
             f"\n{cases_run} cases, {regions()} threaded regions; "
-            f"short calls: {one_loop} in one loop, {nested} over axes, {ranged} in ranges, {whole} as a whole, "
-            f"{products} products"
+            f"short calls: {one_loop} in one loop, {nested} over axes, {ranged} in ranges, "
+            f"{whole} as a whole, {products} products"
         )
     if cases_run == 0:
         pytest.skip("no case ran before")
