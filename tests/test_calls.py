@@ -184,6 +184,44 @@ def test_unpickled_arrays_take_it(short_calls):
     assert short_calls()[0] == 1
 
 
+INTEGERS_IN = {
+    **ONE_LOOP,
+    "F, strided": lambda a: (a.T[::2], a.T[1::2]),
+    "row": lambda a: (a, a[0]),
+    "outer": lambda a: (a[:, :1], a[:1]),
+    "C, F": lambda a: (a[:, :34], a[:, :34].T),
+}
+
+
+@pytest.mark.parametrize("layout", INTEGERS_IN)
+@pytest.mark.parametrize("dtype", "?bBhHiIlLqQ")
+def test_integers_become_floats(dtype, layout, short_calls):
+    x, y = INTEGERS_IN[layout](numbers(np.random.default_rng(11), (34, 44), dtype))
+    with np.errstate(all="ignore"):
+        theirs = np.divide(x, y)
+        short_calls()
+        assert_same(nc.divide(x, y), theirs)
+        out = np.zeros_like(theirs)
+        assert nc.divide(x, y, out=out) is out
+        assert sum(short_calls()) == 2
+    np.testing.assert_array_equal(out, theirs)
+
+
+@pytest.mark.parametrize("value", [2**63 - 1, -(2**63), 2**53 + 1, -(2**53) - 1])
+def test_integers_are_rounded_to_floats_as_numpys(value):
+    a = np.array([value, 1, 3])
+    for args in ((a, a[::-1]), (a, a[0]), (a[0], a), (a, np.uint64(7)), (a, 7)):
+        assert_same(nc.divide(*args), np.divide(*args))
+
+
+def test_integers_into_memory_of_their_own(short_calls):
+    ours, theirs = (np.arange(1, 41) for _ in range(2))
+    nc.divide(ours[:20], ours[20:], out=ours[5:25].view("d"))
+    np.divide(theirs[:20], theirs[20:], out=theirs[5:25].view("d"))
+    np.testing.assert_array_equal(ours, theirs)
+    assert sum(short_calls()) == 1
+
+
 # ---- Python's numbers ----
 
 NUMBERS = [
@@ -200,6 +238,8 @@ def test_numbers_of_python(dtype, number):
     for f, g in ((nc.add, np.add), (nc.multiply, np.multiply), (nc.less, np.less)):
         for args in ((a, number), (number, a)):
             assert outcome(f, *args) == outcome(g, *args)
+    for args in ((a, number), (number, a)):
+        assert outcome(nc.divide, *args) == outcome(np.divide, *args)
 
 
 def outcome(function, *args):

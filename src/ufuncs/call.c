@@ -9,6 +9,7 @@
 #include <float.h>
 #include <limits.h>
 #include <math.h>
+#include <string.h>
 
 /* A flag that NumPy does not publish: the first write to np.broadcast_arrays' result warns. */
 static const int WARN_ON_WRITE = INT_MIN;
@@ -25,8 +26,8 @@ int call_initialize(void)
 
 /* ---- the table ---- */
 
-/* Whether NumPy itself would compute inputs of these dtypes with this row. */
-static int is_numpys_choice(PyUFuncObject *ufunc, const char types[])
+/* Whether NumPy itself would compute inputs of dtype `type` with the row of these types. */
+static int is_numpys_choice(PyUFuncObject *ufunc, int type, const char types[])
 {
     const int inputs = ufunc->nin;
     PyObject *dtypes = PyTuple_New(inputs + 1), *resolved = NULL;
@@ -35,7 +36,7 @@ static int is_numpys_choice(PyUFuncObject *ufunc, const char types[])
         return -1;
     }
     for (int i = 0; i < inputs; i++) {
-        PyTuple_SET_ITEM(dtypes, i, (PyObject *)PyArray_DescrFromType(types[i]));
+        PyTuple_SET_ITEM(dtypes, i, (PyObject *)PyArray_DescrFromType(type));
     }
     PyTuple_SET_ITEM(dtypes, inputs, Py_NewRef(Py_None));
     resolved = PyObject_CallMethod((PyObject *)ufunc, "resolve_dtypes", "(O)", dtypes);
@@ -51,6 +52,33 @@ static int is_numpys_choice(PyUFuncObject *ufunc, const char types[])
     Py_XDECREF(resolved);
     Py_DECREF(dtypes);
     return is;
+}
+
+/* Integers that NumPy computes as float64, where the kernel for those is ours. */
+static int add_conversions(struct call_table *table, PyUFuncObject *ufunc)
+{
+    const struct call_row *to = &table->row[NPY_DOUBLE];
+    if (table->is_product || to->input == NULL || to->loop->kernel == NULL) {
+        return 0;
+    }
+    char types[CALL_MOST_OPERANDS];
+    memset(types, NPY_DOUBLE, sizeof types);
+    for (int type = 0; type < CALL_TYPES; type++) {
+        struct call_row *entry = &table->row[type];
+        if (entry->input != NULL || !(PyTypeNum_ISINTEGER(type) || PyTypeNum_ISBOOL(type))) {
+            continue;
+        }
+        const int choice = is_numpys_choice(ufunc, type, types);
+        if (choice < 0) {
+            return -1;
+        }
+        if (choice == 1) {
+            entry->converted = to;
+            entry->input = PyArray_DescrFromType(type);
+            entry->output = PyArray_DescrFromType(NPY_DOUBLE);
+        }
+    }
+    return 0;
 }
 
 int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct loop *loops)
@@ -72,7 +100,7 @@ int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct
         if (!alike || entry->input != NULL || (!table->is_product && loops[row].work.run == NULL)) {
             continue;
         }
-        const int choice = is_numpys_choice(ufunc, types);
+        const int choice = is_numpys_choice(ufunc, types[0], types);
         if (choice < 0) {
             return -1;
         }
@@ -84,7 +112,7 @@ int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct
             entry->output = PyArray_DescrFromType(types[ufunc->nin]);
         }
     }
-    return 0;
+    return add_conversions(table, ufunc);
 }
 
 void call_table_release(struct call_table *table)
@@ -362,6 +390,77 @@ static bool run_one_loop(struct call *call, PyArrayObject *shape, npy_intp step[
     return true;
 }
 
+/* ---- operands of another dtype than the loop's ---- */
+
+/* A copy in the loop's dtype, its axes in the same order; NULL without an exception: NumPy's path. */
+static PyArrayObject *converted(PyArrayObject *array, PyArray_Descr *dtype)
+{
+    if (PyArray_SIZE(array) > NPY_BUFSIZE) {
+        return NULL; /* from here on it is done sooner piece by piece */
+    }
+    for (int axis = 0; axis < PyArray_NDIM(array); axis++) {
+        if (PyArray_STRIDE(array, axis) == 0 && PyArray_DIM(array, axis) > 1) {
+            return NULL; /* the copy would have an order where the original has none */
+        }
+    }
+    Py_INCREF(dtype);
+    PyArrayObject *copy = (PyArrayObject *)PyArray_NewLikeArray(array, NPY_KEEPORDER, dtype, 0);
+    if (copy != NULL && PyArray_CopyInto(copy, array) < 0) {
+        Py_CLEAR(copy);
+    }
+    if (copy == NULL) {
+        PyErr_Clear();
+    }
+    return copy;
+}
+
+/* A double out of a scalar of dtype `from`. */
+static bool convert_scalar(union element *element, PyArray_Descr *from)
+{
+    PyObject *scalar = PyArray_Scalar(element->bytes, from, NULL);
+    const double value = scalar != NULL ? PyFloat_AsDouble(scalar) : -1;
+    Py_XDECREF(scalar);
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        return false;
+    }
+    memcpy(element->bytes, &value, sizeof value);
+    return true;
+}
+
+static bool run(struct call *call, PyObject **result)
+{
+    PyArrayObject *shape;
+    npy_intp step[CALL_MOST_OPERANDS];
+    int order;
+    if (fit_one_loop(call, &shape, step, &order) == FITS) {
+        return run_one_loop(call, shape, step, order, result);
+    }
+    return call_iterated(call, result);
+}
+
+static bool run_converted(struct call *call, PyObject **result)
+{
+    const int inputs = call->table->inputs;
+    PyArray_Descr *from = call->row->input;
+    PyArrayObject *copies[CALL_MOST_INPUTS] = {NULL};
+    bool done = true;
+    call->row = call->row->converted;
+    for (int i = 0; i < inputs && done; i++) {
+        if (call->array[i] != NULL) {
+            call->array[i] = copies[i] = converted(call->array[i], call->row->input);
+            done = copies[i] != NULL;
+        } else {
+            done = convert_scalar(&call->scalar[i], from);
+        }
+    }
+    done = done && run(call, result);
+    for (int i = 0; i < inputs; i++) {
+        Py_XDECREF((PyObject *)copies[i]);
+    }
+    return done;
+}
+
 bool call_directly(const struct call_table *table, PyObject *const *args, size_t count,
                    PyObject *keywords, PyObject **result)
 {
@@ -374,11 +473,5 @@ bool call_directly(const struct call_table *table, PyObject *const *args, size_t
     if (table->is_product) {
         return call_product(&call, result);
     }
-    PyArrayObject *shape;
-    npy_intp step[CALL_MOST_OPERANDS];
-    int order;
-    if (fit_one_loop(&call, &shape, step, &order) == FITS) {
-        return run_one_loop(&call, shape, step, order, result);
-    }
-    return call_iterated(&call, result);
+    return call.row->converted != NULL ? run_converted(&call, result) : run(&call, result);
 }

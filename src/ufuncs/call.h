@@ -17,8 +17,9 @@ struct call_table {
         struct loop *loop; /* element-wise ufuncs; products: what is registered with NumPy */
         PyUFuncGenericFunction function;
         void *data;
-        PyArray_Descr *input, *output; /* NULL: NumPy's path */
-    } row[CALL_TYPES];                 /* by the inputs' type number */
+        PyArray_Descr *input, *output;    /* NULL: NumPy's path */
+        const struct call_row *converted; /* the row that computes it; NULL: this one */
+    } row[CALL_TYPES];                    /* by the inputs' type number */
 };
 
 /* Fills the table of `ufunc`: from its loops, or, if it is one of ours, as a product. -1 with an
