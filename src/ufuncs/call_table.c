@@ -1,0 +1,101 @@
+/* Which dtypes may take the short way, and what computes them there. NumPy is asked, not guessed. */
+#include "call.h"
+
+#include <string.h>
+
+/* Whether NumPy itself would compute inputs of dtype `type` with the row of these types. */
+static int is_numpys_choice(PyUFuncObject *ufunc, int type, const char types[])
+{
+    const int inputs = ufunc->nin;
+    PyObject *dtypes = PyTuple_New(inputs + 1), *resolved = NULL;
+    int is = -1;
+    if (dtypes == NULL) {
+        return -1;
+    }
+    for (int i = 0; i < inputs; i++) {
+        PyTuple_SET_ITEM(dtypes, i, (PyObject *)PyArray_DescrFromType(type));
+    }
+    PyTuple_SET_ITEM(dtypes, inputs, Py_NewRef(Py_None));
+    resolved = PyObject_CallMethod((PyObject *)ufunc, "resolve_dtypes", "(O)", dtypes);
+    if (resolved == NULL) {
+        PyErr_Clear();
+        is = 0;
+    } else {
+        is = 1;
+        for (int i = 0; i <= inputs; i++) {
+            is = is && ((PyArray_Descr *)PyTuple_GET_ITEM(resolved, i))->type_num == types[i];
+        }
+    }
+    Py_XDECREF(resolved);
+    Py_DECREF(dtypes);
+    return is;
+}
+
+/* Integers that NumPy computes as float64, where the kernel for those is ours. */
+static int add_conversions(struct call_table *table, PyUFuncObject *ufunc)
+{
+    const struct call_row *to = &table->row[NPY_DOUBLE];
+    if (table->is_product || to->input == NULL || to->loop->kernel == NULL) {
+        return 0;
+    }
+    char types[CALL_MOST_OPERANDS];
+    memset(types, NPY_DOUBLE, sizeof types);
+    for (int type = 0; type < CALL_TYPES; type++) {
+        struct call_row *entry = &table->row[type];
+        if (entry->input != NULL || !(PyTypeNum_ISINTEGER(type) || PyTypeNum_ISBOOL(type))) {
+            continue;
+        }
+        const int choice = is_numpys_choice(ufunc, type, types);
+        if (choice < 0) {
+            return -1;
+        }
+        if (choice == 1) {
+            entry->converted = to;
+            entry->input = PyArray_DescrFromType(type);
+            entry->output = PyArray_DescrFromType(NPY_DOUBLE);
+        }
+    }
+    return 0;
+}
+
+int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct loop *loops)
+{
+    table->name = ufunc->name;
+    table->inputs = ufunc->nin;
+    table->is_product = ufunc->core_enabled && gufunc_is_named(ufunc->name, &table->gufunc);
+    if (ufunc->nout != 1 || ufunc->nin > CALL_MOST_INPUTS ||
+        ufunc->core_enabled != table->is_product) {
+        return 0;
+    }
+    for (int row = 0; row < ufunc->ntypes; row++) {
+        const char *types = ufunc->types + row * ufunc->nargs;
+        bool alike = PyTypeNum_ISNUMBER(types[0]) || PyTypeNum_ISBOOL(types[0]);
+        for (int i = 1; i < ufunc->nin; i++) {
+            alike = alike && types[i] == types[0];
+        }
+        struct call_row *entry = &table->row[(int)types[0]];
+        if (!alike || entry->input != NULL || (!table->is_product && loops[row].work.run == NULL)) {
+            continue;
+        }
+        const int choice = is_numpys_choice(ufunc, types[0], types);
+        if (choice < 0) {
+            return -1;
+        }
+        if (choice == 1) {
+            entry->loop = &loops[row];
+            entry->function = ufunc->functions[row];
+            entry->data = ufunc->data[row];
+            entry->input = PyArray_DescrFromType(types[0]);
+            entry->output = PyArray_DescrFromType(types[ufunc->nin]);
+        }
+    }
+    return add_conversions(table, ufunc);
+}
+
+void call_table_release(struct call_table *table)
+{
+    for (int type = 0; type < CALL_TYPES; type++) {
+        Py_XDECREF((PyObject *)table->row[type].input);
+        Py_XDECREF((PyObject *)table->row[type].output);
+    }
+}
