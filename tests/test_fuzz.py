@@ -236,6 +236,8 @@ def assert_fold_no_worse(call, ours, theirs, memory):
     dtype = np.dtype(call.keywords.get("dtype") or ours.dtype)
     if ours.dtype.kind not in "fc":  # the sum was cast
         ours, theirs = (x.astype(dtype) for x in (ours, theirs))
+        if not np.isfinite(call.keywords.get("initial", 0)):
+            return  # so was the initial value, to whatever
     used, *arguments = _operand_of_fold(call, memory, ours.dtype)
     initial = ours.dtype.type(call.keywords.get("initial", 0))
     for part in ("real", "imag") if ours.dtype.kind == "c" else ("real",):
@@ -352,6 +354,14 @@ def check(case):
     raised = {error and error[0] for error in (ours.error, theirs.error)}
     if flags_differ and FloatingPointError in raised <= {None, FloatingPointError}:
         return  # there is no result to compare
+    if case.ufunc == "matmul" and raised == {FloatingPointError}:
+        return  # nor here: the sums that it left behind may overflow in another order
+    if case.ufunc == "matmul" and any(map(has_nan, ours.results)):
+        # With a NaN as the sum, fused multiplication does not tell of infinity times zero.
+        for outcome in (ours, theirs):
+            outcome.warnings = [
+                w for w in outcome.warnings if w[1] != "invalid value encountered in matmul"
+            ]
     assert ours.error == theirs.error
     assert len(ours.results) == len(theirs.results)
     with np.errstate(all="ignore"):

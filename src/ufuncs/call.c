@@ -299,8 +299,8 @@ static PyArrayObject *converted(PyArrayObject *array, PyArray_Descr *dtype)
     if (PyArray_SIZE(array) > NPY_BUFSIZE) {
         return NULL; /* from here on it is done sooner piece by piece */
     }
-    for (int axis = 0; axis < PyArray_NDIM(array); axis++) {
-        if (PyArray_STRIDE(array, axis) == 0 && PyArray_DIM(array, axis) > 1) {
+    for (int axis = 0; axis < PyArray_NDIM(array) && !PyArray_IS_C_CONTIGUOUS(array); axis++) {
+        if (PyArray_STRIDE(array, axis) == 0 || PyArray_DIM(array, axis) == 1) {
             return NULL; /* the copy would have an order where the original has none */
         }
     }
