@@ -345,7 +345,8 @@ static bool run_converted(struct call *call, PyObject **result)
     const int inputs = call->table->inputs;
     PyArray_Descr *from = call->row->input;
     PyArrayObject *copies[CALL_MOST_INPUTS] = {NULL};
-    bool done = true;
+    /* An exception would find an output in common written, where NumPy has not yet. */
+    bool done = call->array[inputs] == NULL || call_output_is_independent(call, false);
     call->row = call->row->converted;
     for (int i = 0; i < inputs && done; i++) {
         if (call->array[i] != NULL) {
