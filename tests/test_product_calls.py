@@ -1,12 +1,11 @@
 """The short way of a single product: the same loop, and NumPy's results, memory and errors."""
 
-import gc
 import itertools
-import sys
 import warnings
 
 import numpy as np
 import pytest
+from checks import assert_references_stay, assert_same
 
 import numc_ufuncs as nc
 
@@ -37,12 +36,6 @@ def numbers(rng, shape, dtype):
     if dtype in "FDG":
         values = values + 1j * rng.integers(0, 9, shape)
     return values.astype(dtype)
-
-
-def assert_same(ours, theirs):
-    assert type(ours) is type(theirs) and ours.dtype == theirs.dtype
-    assert ours.shape == theirs.shape and ours.strides == theirs.strides
-    np.testing.assert_array_equal(ours, theirs)  # bytes would compare the padding of long double
 
 
 @pytest.mark.parametrize(("name", "a_shape", "b_shape"), CASES, ids=str)
@@ -167,12 +160,4 @@ def test_references():
         with np.errstate(all="raise"), pytest.raises(FloatingPointError):
             nc.matmul(a * 1e300, a * 1e300, out=out)
 
-    def counts():
-        gc.collect()
-        return [sys.getrefcount(x) for x in (a, v, out, dtype, nc.matmul)]
-
-    calls()
-    before = counts()
-    for _ in range(50):
-        calls()
-    assert all(abs(x - y) < 10 for x, y in zip(before, counts(), strict=True))
+    assert_references_stay(calls, (a, v, out, dtype, nc.matmul))

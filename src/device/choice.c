@@ -1,9 +1,10 @@
 /* The cost model: bytes and operations over rates, which give way to what calls were seen to take. */
 #include "choice.h"
 
+#include "parallel.h"
+
 #include <math.h>
 #include <stdatomic.h>
-#include <time.h>
 
 /* Conservative: the processor as fast as the best is, the device as slow as a modest one. */
 static const double STARTUP_SECONDS = 0.5;
@@ -19,9 +20,7 @@ enum { TRIES = 3 };
 
 double choice_clock(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    return 1e-9 * (double)clock_ns();
 }
 
 void choice_initialize(struct choice *choice)

@@ -52,14 +52,20 @@ INLINE void pack_repeated(size_t size, const struct tile *tile, char *to)
     }
 }
 
-/* Rows of columns that lie next to each other row by row. */
+#define INTERLEAVE_8(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define INTERLEAVE_8_HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#define INTERLEAVE_4(a, b) __builtin_shufflevector((quad32)(a), (quad32)(b), 0, 4, 1, 5)
+#define INTERLEAVE_4_HIGH(a, b) __builtin_shufflevector((quad32)(a), (quad32)(b), 2, 6, 3, 7)
+#define INTERLEAVE_2(a, b) __builtin_shufflevector((pair64)(a), (pair64)(b), 0, 2)
+#define INTERLEAVE_2_HIGH(a, b) __builtin_shufflevector((pair64)(a), (pair64)(b), 1, 3)
+
+/* Two rows of two columns that lie next to each other row by row. */
 INLINE void transpose_2x2(const char *from, ptrdiff_t column_step, char *to, ptrdiff_t row_bytes)
 {
     pair64 a, b;
     memcpy(&a, from, sizeof a);
     memcpy(&b, from + column_step, sizeof b);
-    const pair64 first = __builtin_shufflevector(a, b, 0, 2);
-    const pair64 second = __builtin_shufflevector(a, b, 1, 3);
+    const pair64 first = INTERLEAVE_2(a, b), second = INTERLEAVE_2_HIGH(a, b);
     memcpy(to, &first, sizeof first);
     memcpy(to + row_bytes, &second, sizeof second);
 }
@@ -70,27 +76,16 @@ INLINE void transpose_4x4(const char *from, ptrdiff_t column_step, char *to, ptr
     for (int c = 0; c < 4; c++) {
         memcpy(&column[c], from + c * column_step, sizeof column[c]);
     }
-    const quad32 top_01 = __builtin_shufflevector(column[0], column[1], 0, 4, 1, 5);
-    const quad32 top_23 = __builtin_shufflevector(column[2], column[3], 0, 4, 1, 5);
-    const quad32 end_01 = __builtin_shufflevector(column[0], column[1], 2, 6, 3, 7);
-    const quad32 end_23 = __builtin_shufflevector(column[2], column[3], 2, 6, 3, 7);
-    const quad32 row[4] = {
-        __builtin_shufflevector(top_01, top_23, 0, 1, 4, 5),
-        __builtin_shufflevector(top_01, top_23, 2, 3, 6, 7),
-        __builtin_shufflevector(end_01, end_23, 0, 1, 4, 5),
-        __builtin_shufflevector(end_01, end_23, 2, 3, 6, 7),
-    };
+    const quad32 top_01 = INTERLEAVE_4(column[0], column[1]);
+    const quad32 top_23 = INTERLEAVE_4(column[2], column[3]);
+    const quad32 end_01 = INTERLEAVE_4_HIGH(column[0], column[1]);
+    const quad32 end_23 = INTERLEAVE_4_HIGH(column[2], column[3]);
+    const pair64 row[4] = {INTERLEAVE_2(top_01, top_23), INTERLEAVE_2_HIGH(top_01, top_23),
+                           INTERLEAVE_2(end_01, end_23), INTERLEAVE_2_HIGH(end_01, end_23)};
     for (int r = 0; r < 4; r++) {
         memcpy(to + r * row_bytes, &row[r], sizeof row[r]);
     }
 }
-
-#define INTERLEAVE_8(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
-#define INTERLEAVE_8_HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
-#define INTERLEAVE_4(a, b) __builtin_shufflevector((quad32)(a), (quad32)(b), 0, 4, 1, 5)
-#define INTERLEAVE_4_HIGH(a, b) __builtin_shufflevector((quad32)(a), (quad32)(b), 2, 6, 3, 7)
-#define INTERLEAVE_2(a, b) __builtin_shufflevector((pair64)(a), (pair64)(b), 0, 2)
-#define INTERLEAVE_2_HIGH(a, b) __builtin_shufflevector((pair64)(a), (pair64)(b), 1, 3)
 
 /* Each step makes pieces of a row twice as long: of 1 column, 2, 4, 8. */
 INLINE void transpose_8x8_of_16_bits(const char *from, ptrdiff_t column_step, char *to,

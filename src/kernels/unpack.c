@@ -45,38 +45,23 @@ void tile_unpack(size_t item_size, const struct tile *tile, char *to)
 }
 
 /* An exponent of ones, and nothing else, carries into the sign when its lowest bit is added. */
-static bool finite16(const char *data, ptrdiff_t n)
-{
-    uint16_t carries = 0;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        uint16_t bits;
-        memcpy(&bits, data + i * 2, sizeof bits);
-        carries |= (uint16_t)((bits & 0x7C00) + 0x0400);
+#define DEFINE_FINITE(bits, exponent)                                                              \
+    static bool finite##bits(const char *data, ptrdiff_t n)                                        \
+    {                                                                                              \
+        typedef uint##bits##_t word;                                                               \
+        const word mask = (word)(exponent), lowest = (word)(mask & (word)-mask);                   \
+        word carries = 0;                                                                          \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                        \
+            word value;                                                                            \
+            memcpy(&value, data + i * (ptrdiff_t)sizeof value, sizeof value);                      \
+            carries |= (word)((value & mask) + lowest);                                            \
+        }                                                                                          \
+        return carries >> (bits - 1) == 0;                                                         \
     }
-    return carries >> 15 == 0;
-}
 
-static bool finite32(const char *data, ptrdiff_t n)
-{
-    uint32_t carries = 0;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, data + i * 4, sizeof bits);
-        carries |= (bits & 0x7F800000) + 0x00800000;
-    }
-    return carries >> 31 == 0;
-}
-
-static bool finite64(const char *data, ptrdiff_t n)
-{
-    uint64_t carries = 0;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        uint64_t bits;
-        memcpy(&bits, data + i * 8, sizeof bits);
-        carries |= (bits & 0x7FF0000000000000) + 0x0010000000000000;
-    }
-    return carries >> 63 == 0;
-}
+DEFINE_FINITE(16, 0x7C00)
+DEFINE_FINITE(32, 0x7F800000)
+DEFINE_FINITE(64, 0x7FF0000000000000)
 
 bool floats_are_finite(size_t size, const char *data, ptrdiff_t n)
 {

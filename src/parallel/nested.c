@@ -97,7 +97,7 @@ static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
     return a < b ? a : b;
 }
 
-/* Whether a row after row lies next to each other, rather than the elements of a row. */
+/* Whether the elements of a column lie next to each other, rather than those of a row. */
 static bool lies_across(const struct elementwise *loop, const struct nested *nested, int in)
 {
     const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
@@ -107,14 +107,16 @@ static bool lies_across(const struct elementwise *loop, const struct nested *nes
 }
 
 /* Whether the rows of a tile become one. */
-static bool joins_rows(const struct elementwise *loop, const struct nested *nested)
+static bool joins_rows(const struct tiling *tiling)
 {
+    const struct elementwise *loop = tiling->loop;
+    const struct nested *nested = tiling->nested;
     const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
     const int out = loop->inputs;
     bool packs_anew = false; /* what need not be packed otherwise */
     for (int in = 0; in < loop->inputs; in++) {
-        packs_anew = packs_anew || (row->step[in] != 0 && !is_joined(nested, in) &&
-                                    !lies_across(loop, nested, in));
+        packs_anew =
+            packs_anew || (row->step[in] != 0 && !is_joined(nested, in) && !tiling->packed[in]);
     }
     return row->n > 1 && is_joined(nested, out) &&
            column->n * (ptrdiff_t)loop->item_size[out] <
@@ -128,12 +130,15 @@ static void plan(struct tiling *tiling)
     const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
     const int out = loop->inputs;
     bool pack = false;
-    tiling->joined = joins_rows(loop, nested);
+    for (int in = 0; in < loop->inputs; in++) {
+        tiling->packed[in] = lies_across(loop, nested, in);
+    }
+    tiling->joined = joins_rows(tiling);
     size_t largest_item = loop->item_size[out];
     for (int in = 0; in < loop->inputs; in++) {
         const ptrdiff_t size = (ptrdiff_t)loop->item_size[in];
         tiling->packed[in] =
-            lies_across(loop, nested, in) ||
+            tiling->packed[in] ||
             (tiling->joined && !(is_joined(nested, in) && column->step[in] == size));
         pack = pack || tiling->packed[in];
         largest_item = loop->item_size[in] > largest_item ? loop->item_size[in] : largest_item;

@@ -222,13 +222,13 @@ static enum fit fit_one_loop(const struct call *call, PyArrayObject **shape, npy
     return *order != 0 ? FITS : NEEDS_AXES;
 }
 
-static PyArrayObject *new_output(const struct call *call, PyArrayObject *shape, int order)
+PyArrayObject *call_new_output(const struct call *call, int ndim, const npy_intp shape[],
+                               bool is_fortran)
 {
     PyArray_Descr *dtype = call->row->output;
     Py_INCREF(dtype);
-    return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, dtype, PyArray_NDIM(shape),
-                                                 PyArray_DIMS(shape), NULL, NULL,
-                                                 order == NPY_ARRAY_F_CONTIGUOUS, NULL);
+    return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, NULL, NULL,
+                                                 is_fortran, NULL);
 }
 
 PyObject *call_finish(const struct call *call, PyArrayObject *out)
@@ -270,7 +270,8 @@ static bool run_one_loop(struct call *call, PyArrayObject *shape, npy_intp step[
         }
         Py_INCREF(out);
     } else {
-        out = new_output(call, shape, order);
+        out = call_new_output(call, PyArray_NDIM(shape), PyArray_DIMS(shape),
+                              order == NPY_ARRAY_F_CONTIGUOUS);
         if (out == NULL) {
             *result = NULL;
             return true;
@@ -280,13 +281,13 @@ static bool run_one_loop(struct call *call, PyArrayObject *shape, npy_intp step[
     }
     call_counts.one_loop++;
     call_clear_errors();
-    /* A kernel does many more in the time that it takes to give up the GIL. */
-    if (n > CALL_GIL_ELEMENTS && (loop->kernel == NULL || !elementwise_is_tiny(&loop->work, n))) {
-        Py_BEGIN_ALLOW_THREADS loop_run_commuting(loop, data, step, n);
-        Py_END_ALLOW_THREADS
-    } else {
-        loop_run_commuting(loop, data, step, n);
+    NPY_BEGIN_THREADS_DEF;
+    /* A kernel does more than NumPy's threshold in the time that it takes to give up the GIL. */
+    if (loop->kernel == NULL || !elementwise_is_tiny(&loop->work, n)) {
+        NPY_BEGIN_THREADS_THRESHOLDED(n);
     }
+    loop_run_commuting(loop, data, step, n);
+    NPY_END_THREADS;
     *result = call_finish(call, out);
     return true;
 }

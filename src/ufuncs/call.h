@@ -14,8 +14,8 @@ struct call_table {
     bool is_product; /* and if so, which: */
     enum gufunc gufunc;
     struct call_row {
-        struct loop *loop; /* element-wise ufuncs; products: what is registered with NumPy */
-        PyUFuncGenericFunction function;
+        struct loop *loop;               /* of an element-wise ufunc */
+        PyUFuncGenericFunction function; /* of a product: what is registered with NumPy */
         void *data;
         PyArray_Descr *input, *output;    /* NULL: NumPy's path */
         const struct call_row *converted; /* the row that computes it; NULL: this one */

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,8 +19,9 @@ static int warn_ignored(const char *name, const char *value, const char *rule)
                             value, rule);
 }
 
-/* A decimal number from 1 to INT_MAX; 0 when the variable is unset or empty. */
-static int read_positive(const char *name, int *number)
+/* A decimal number from 1 to `most`, which `rule` tells; 0 when the variable is unset or empty. */
+static int read_number(const char *name, unsigned long long most, const char *rule,
+                       unsigned long long *number)
 {
     *number = 0;
     const char *text = getenv(name);
@@ -27,28 +29,11 @@ static int read_positive(const char *name, int *number)
         return 0;
     }
     errno = 0;
-    const long value = strtol(text, NULL, 10);
-    if (text[strspn(text, "0123456789")] != '\0' || errno != 0 || value < 1 || value > INT_MAX) {
-        return warn_ignored(name, text, "an integer of at least 1");
-    }
-    *number = (int)value;
-    return 0;
-}
-
-/* A number of bytes; 0 when the variable is unset or empty. */
-static int read_bytes(const char *name, size_t *bytes)
-{
-    *bytes = 0;
-    const char *text = getenv(name);
-    if (text == NULL || *text == '\0') {
-        return 0;
-    }
-    errno = 0;
     const unsigned long long value = strtoull(text, NULL, 10);
-    if (text[strspn(text, "0123456789")] != '\0' || errno != 0 || value < 1) {
-        return warn_ignored(name, text, "a number of bytes");
+    if (text[strspn(text, "0123456789")] != '\0' || errno != 0 || value < 1 || value > most) {
+        return warn_ignored(name, text, rule);
     }
-    *bytes = value;
+    *number = value;
     return 0;
 }
 
@@ -63,15 +48,16 @@ static int apply_isa(void)
 
 int environment_apply(void)
 {
-    int most_threads, threshold;
-    size_t device_memory;
-    if (apply_isa() < 0 || read_bytes("NUMC_GPU_MEMORY_LIMIT", &device_memory) < 0 ||
-        read_positive("NUMC_NUM_THREADS", &most_threads) < 0 ||
-        read_positive("NUMC_PARALLEL_THRESHOLD", &threshold) < 0) {
+    static const char positive[] = "an integer of at least 1";
+    unsigned long long most_threads, threshold, device_memory;
+    if (apply_isa() < 0 ||
+        read_number("NUMC_GPU_MEMORY_LIMIT", SIZE_MAX, "a number of bytes", &device_memory) < 0 ||
+        read_number("NUMC_NUM_THREADS", INT_MAX, positive, &most_threads) < 0 ||
+        read_number("NUMC_PARALLEL_THRESHOLD", INT_MAX, positive, &threshold) < 0) {
         return -1;
     }
     const char *cgroup_root = getenv("NUMC_CGROUP_ROOT");
-    threads_initialize(most_threads, cgroup_root != NULL ? cgroup_root : "");
-    elementwise_set_threshold(threshold);
-    return devices_initialize(device_memory);
+    threads_initialize((int)most_threads, cgroup_root != NULL ? cgroup_root : "");
+    elementwise_set_threshold((int)threshold);
+    return devices_initialize((size_t)device_memory);
 }

@@ -4,9 +4,6 @@
 
 #include "call.h"
 
-/* NumPy keeps the GIL for up to as many elements. */
-enum { CALL_GIL_ELEMENTS = 500 };
-
 /* A Python or NumPy scalar, as an element of the loop's dtype. */
 union element {
     npy_longdouble aligned;
@@ -19,6 +16,10 @@ struct call {
     PyArrayObject *array[CALL_MOST_OPERANDS]; /* NULL: a scalar, or the output that is to be made */
     union element scalar[CALL_MOST_INPUTS];
 };
+
+/* An output that was not given. */
+PyArrayObject *call_new_output(const struct call *call, int ndim, const npy_intp shape[],
+                               bool is_fortran);
 
 /* Around the computation: floating-point errors are told as np.errstate wants it. `out` is a new
  * reference, which becomes the result, or is given up when there is an exception. */

@@ -10,7 +10,7 @@ struct product {
     npy_intp dimensions[4], steps[9]; /* as the loop takes them */
 };
 
-/* Which operands have a dimension for m, and for n. */
+/* Whether operands of so many dimensions make a single product. */
 static bool has_shape(enum gufunc gufunc, int a_ndim, int b_ndim)
 {
     switch (gufunc) {
@@ -105,9 +105,7 @@ bool call_product(const struct call *call, PyObject **result)
     if (out != NULL) {
         Py_INCREF(out);
     } else {
-        out = (PyArrayObject *)PyArray_NewFromDescr(
-            &PyArray_Type, (PyArray_Descr *)Py_NewRef((PyObject *)call->row->output), product.ndim,
-            product.shape, NULL, NULL, 0, NULL);
+        out = call_new_output(call, product.ndim, product.shape, false);
         if (out == NULL) {
             *result = NULL;
             return true;
@@ -118,9 +116,7 @@ bool call_product(const struct call *call, PyObject **result)
     call_counts.products++;
     call_clear_errors();
     NPY_BEGIN_THREADS_DEF;
-    if ((double)product.m * (double)product.k * (double)product.n > CALL_GIL_ELEMENTS) {
-        NPY_BEGIN_THREADS;
-    }
+    NPY_BEGIN_THREADS_THRESHOLDED((double)product.m * (double)product.k * (double)product.n);
     call->row->function(data, product.dimensions, product.steps, call->row->data);
     NPY_END_THREADS;
     *result = call_finish(call, out);

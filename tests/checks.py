@@ -1,0 +1,27 @@
+"""What several test files assert."""
+
+import gc
+import sys
+
+import numpy as np
+
+
+def assert_same(ours, theirs):
+    """Of one type, dtype, shape and memory order, with equal elements."""
+    assert type(ours) is type(theirs) and ours.dtype == theirs.dtype
+    assert ours.shape == theirs.shape and ours.strides == theirs.strides
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def assert_references_stay(calls, watched):
+    """However often `calls` runs, nobody keeps or loses references to the objects."""
+
+    def counts():
+        gc.collect()
+        return [sys.getrefcount(x) for x in watched]
+
+    calls()
+    before = counts()
+    for _ in range(50):
+        calls()
+    assert all(abs(x - y) < 10 for x, y in zip(before, counts(), strict=True))
