@@ -333,9 +333,46 @@ def has_nan(result):
     return np.asarray(result).dtype.kind in "fc" and bool(np.isnan(result).any())
 
 
+def is_half(call):
+    """Whether a product is computed in half precision."""
+    return (
+        np.dtype(
+            call.keywords.get("dtype") or np.result_type(*(view.dtype for view in call.args))
+        ).char
+        == "e"
+    )
+
+
+def ignore_overflown(call, ours, theirs):
+    """What a product leaves behind when it raises may have overflowed in another order."""
+    for out in call.outs:
+        if isinstance(out, View) and out.dtype.kind in "fc":
+            a, b = out.on(ours.memory), out.on(theirs.memory)
+            np.copyto(a, b, where=~(np.isfinite(a) & np.isfinite(b)))
+
+
+def is_determined(case):
+    """Whether NumPy answers alike each time: not always, where memory in common is cast."""
+    answers = set()
+    for _ in range(300):
+        numpys, _ = pair_of(case)
+        call = make_call(case, numpys)
+        memory = Outcome(numpys, call, {"all": case.errors}).memory
+        answers.add(b"".join(x.tobytes() for x in memory if x.dtype != object))
+    return len(answers) == 1
+
+
 def check(case):
     global cases_run
     cases_run += 1
+    try:
+        compare(case)
+    except AssertionError:
+        if case.out == "none" or is_determined(case):
+            raise
+
+
+def compare(case):
     numpys, our = pair_of(case)
     call = make_call(case, numpys)
     errors = {"all": case.errors}
@@ -355,8 +392,8 @@ def check(case):
     if flags_differ and FloatingPointError in raised <= {None, FloatingPointError}:
         return  # there is no result to compare
     if case.ufunc == "matmul" and raised == {FloatingPointError}:
-        return  # nor here: the sums that it left behind may overflow in another order
-    if case.ufunc == "matmul" and any(map(has_nan, ours.results)):
+        ignore_overflown(call, ours, theirs)
+    if case.ufunc == "matmul" and any(map(has_nan, ours.results)) and is_half(call):
         # With a NaN as the sum, fused multiplication does not tell of infinity times zero.
         for outcome in (ours, theirs):
             outcome.warnings = [

@@ -15,7 +15,7 @@ from numc_ufuncs import _core
 def fake():
     _core.use_fake_device(1 << 28)
     yield
-    nc.set_config(device=None)
+    nc.set_config(device=None, threads=None)
     assert _core.use_fake_device(0) == 0, "the pipeline left objects behind"
 
 
