@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from devices import on_device, operand, run
+from numpy.testing import assert_array_equal
 
 import numc_ufuncs as nc
 from numc_ufuncs import _core
@@ -148,6 +149,16 @@ print(os.read(reader, 4096).decode())
 def test_a_forked_child_computes_on_the_cpu(fake):
     right, device, message = run(FORK.replace("FAKE", fake))
     assert right and device == "cpu" and "forked" in message
+
+
+@pytest.mark.usefixtures("fake")
+def test_what_libraries_compute_for_themselves_raises_nothing():
+    """The fake device raises flags whenever it is told of a product, as cuBLAS does at times."""
+    a = np.arange(120.0 * 110).reshape(120, 110)
+    with nc.config(device="cuda"), np.errstate(all="raise"):
+        assert_array_equal(nc.matmul(a, a.T), np.matmul(a, a.T))
+        with pytest.raises(FloatingPointError, match="overflow encountered in matmul"):
+            nc.matmul(a * 1e300, a.T)
 
 
 # ---- the choice ----

@@ -95,17 +95,22 @@ static bool is_known(const struct measured *measured, const struct matmul_task *
     return measured->times[at.type][at.operations][at.bytes] >= TRIES;
 }
 
-/* The shortest time is what it takes; the others had something else to wait for, now or always. */
-static void learn(struct measured *measured, const struct matmul_task *task, double seconds,
-                  double predicted)
+/* The shortest time is what it takes; the others had something else to wait for, now or always. Threads
+ * of the other side, which spin for some ms after its calls, delay the first call only: if that
+ * counted, two sides that are about equal would take turns for ever, and both be slow. */
+static void learn(struct choice *choice, struct measured *measured, const struct matmul_task *task,
+                  double seconds, double predicted)
 {
+    const bool changed = atomic_exchange(&choice->last, measured) != measured;
     const struct place at = place_of(task);
     _Atomic float *cell = &measured->cell[at.type][at.operations][at.bytes];
     _Atomic unsigned char *times = &measured->times[at.type][at.operations][at.bytes];
     _Atomic float *correction = &measured->correction[at.type];
     const float now = (float)(seconds / predicted), before = *cell;
-    *cell = before == 0 ? now : fminf(now, 1.1F * before);
-    *correction = *correction == 0 ? now : 0.75F * *correction + 0.25F * now;
+    *cell = before == 0 ? now : fminf(now, changed ? before : 1.1F * before);
+    if (*times > 0) {
+        *correction = *correction == 0 ? now : 0.75F * *correction + 0.25F * now;
+    }
     *times += *times < TRIES;
 }
 
@@ -113,9 +118,12 @@ static double seconds_of(const struct measured *measured, const struct matmul_ta
                          double predicted)
 {
     const struct place at = place_of(task);
-    const float known = measured->cell[at.type][at.operations][at.bytes];
     const float correction = measured->correction[at.type];
-    return predicted * (double)(known != 0 ? known : correction != 0 ? correction : 1);
+    /* The first call of a kind tells little: libraries load what it needs. */
+    if (measured->times[at.type][at.operations][at.bytes] > 1) {
+        return predicted * (double)measured->cell[at.type][at.operations][at.bytes];
+    }
+    return predicted * (double)(correction != 0 ? correction : 1);
 }
 
 /* ---- what is predicted ---- */
@@ -192,7 +200,7 @@ bool choice_prefers_device(const struct choice *choice, const struct matmul_task
 void choice_note_processor(struct choice *choice, const struct matmul_task *task, double seconds,
                            int threads, bool device_is_up)
 {
-    learn(&choice->processor, task, seconds, predict_processor(task, threads));
+    learn(choice, &choice->processor, task, seconds, predict_processor(task, threads));
     const double gain = seconds - choice_device_seconds(choice, task, NULL);
     if (!device_is_up && gain > 0) {
         choice->lost = choice->lost + gain; /* what another thread adds meanwhile may get lost */
@@ -202,5 +210,5 @@ void choice_note_processor(struct choice *choice, const struct matmul_task *task
 void choice_note_device(struct choice *choice, const struct matmul_task *task, double seconds,
                         const struct device *device)
 {
-    learn(&choice->device, task, seconds, predict_device(task, device));
+    learn(choice, &choice->device, task, seconds, predict_device(task, device));
 }

@@ -19,6 +19,7 @@ struct choice {
     double (*clock)(void); /* seconds; tests replace it */
     _Atomic double lost;   /* seconds that calls would have taken less, had the device been up */
     struct measured processor, device;
+    const struct measured *_Atomic last; /* whose call was the last */
 };
 
 void choice_initialize(struct choice *choice);

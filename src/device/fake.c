@@ -3,6 +3,7 @@
 
 #include "fake_queue.h"
 
+#include <fenv.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,6 +258,7 @@ static enum status multiply(struct device *device, struct queue *queue, const st
 {
     struct fake *fake;
     enum status status = begin(device, &fake);
+    feraiseexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW | FE_UNDERFLOW); /* so may cuBLAS */
     if (status == STATUS_OK) {
         const struct operation operation = {.kind = MULTIPLY, .gemm = *gemm};
         status = fake_put(fake, queue, &operation);

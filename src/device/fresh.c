@@ -1,10 +1,13 @@
-/* Threads that would wait otherwise let the system make pages. */
+/* Threads that have nothing to copy let the system make pages. */
 #include "fresh.h"
 
 #include "part.h"
 
+#include <limits.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* of Linux 5.14; older ones refuse it */
@@ -17,10 +20,18 @@ void fresh_initialize(struct fresh *fresh, const struct matmul_task *task)
     const struct part all = {task->c, task->batch, task->m, task->n};
     const uintptr_t bytes = (uintptr_t)part_elements(&all) * task->type.size;
     if (bytes >= LEAST_BYTES && part_is_contiguous(&all, task->type.size)) {
-        /* Whole steps only: what lies in front and behind belongs to others. */
-        fresh->next = ((uintptr_t)task->c.data + STEP - 1) / STEP * STEP;
-        fresh->end = ((uintptr_t)task->c.data + bytes) / STEP * STEP;
+        /* Whole pages only: what lies in front and behind belongs to others. */
+        const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+        fresh->first = ((uintptr_t)task->c.data + page - 1) / page * page;
+        fresh->next = fresh->first / STEP * STEP;
+        fresh->end = ((uintptr_t)task->c.data + bytes) / page * page;
     }
+}
+
+int fresh_steps(const struct fresh *fresh)
+{
+    const uintptr_t steps = (fresh->end - fresh->next + STEP - 1) / STEP;
+    return steps < INT_MAX ? (int)steps : INT_MAX;
 }
 
 bool fresh_touch_some(struct fresh *fresh)
@@ -32,7 +43,9 @@ bool fresh_touch_some(struct fresh *fresh)
     if (at >= fresh->end) {
         return false;
     }
-    if (madvise((void *)at, STEP, MADV_POPULATE_WRITE) != 0) {
+    const uintptr_t first = at > fresh->first ? at : fresh->first;
+    const uintptr_t end = fresh->end - at > STEP ? at + STEP : fresh->end;
+    if (madvise((void *)first, end - first, MADV_POPULATE_WRITE) != 0) {
         fresh->next = fresh->end;
     }
     return true;

@@ -41,29 +41,39 @@ static struct tile next_tile(const struct part *part, ptrdiff_t first, ptrdiff_t
     return tile;
 }
 
-static void gather_tile(const struct tile *tile, size_t size, char *to)
+static void copy(char *to, const char *from, size_t bytes, bool cached)
+{
+    if (cached) {
+        memcpy(to, from, bytes);
+    } else {
+        copy_past_cache(to, from, bytes);
+    }
+}
+
+static void gather_tile(const struct tile *tile, size_t size, char *to, bool cached)
 {
     const size_t row_bytes = (size_t)tile->columns * size;
     if (tile->column_step != (ptrdiff_t)size && tile->columns > 1) {
         tile_pack(size, tile, to);
     } else if (tile->row_step == (ptrdiff_t)row_bytes) {
-        memcpy(to, tile->data, (size_t)tile->rows * row_bytes);
+        copy(to, tile->data, (size_t)tile->rows * row_bytes, cached);
     } else {
         for (ptrdiff_t r = 0; r < tile->rows; r++) {
-            memcpy(to + (size_t)r * row_bytes, tile->data + r * tile->row_step, row_bytes);
+            copy(to + (size_t)r * row_bytes, tile->data + r * tile->row_step, row_bytes, cached);
         }
     }
 }
 
-void part_gather(const struct part *part, size_t size, ptrdiff_t first, ptrdiff_t end, char *to)
+void part_gather(const struct part *part, size_t size, ptrdiff_t first, ptrdiff_t end, char *to,
+                 bool cached)
 {
     if (part_is_contiguous(part, size)) {
-        memcpy(to, part->from.data + first * (ptrdiff_t)size, (size_t)(end - first) * size);
+        copy(to, part->from.data + first * (ptrdiff_t)size, (size_t)(end - first) * size, cached);
         return;
     }
     while (first < end) {
         const struct tile tile = next_tile(part, first, end);
-        gather_tile(&tile, size, to);
+        gather_tile(&tile, size, to, cached);
         to += (size_t)(tile.rows * tile.columns) * size;
         first += tile.rows * tile.columns;
     }

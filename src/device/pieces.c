@@ -3,7 +3,7 @@
 
 #include "kernels.h"
 
-enum { MOST_DOWNLOADS = LANE_SLOTS / 2 /* pending, while there is something to be uploaded */ };
+#include <sched.h>
 
 /* A thread with its lane. */
 struct worker {
@@ -51,7 +51,10 @@ static enum status finish(struct worker *worker, int slot)
     struct run *run = worker->run;
     const struct work work = worker->pending[slot];
     worker->pending[slot].kind = WORK_NONE;
-    worker->downloads -= work.kind == WORK_DOWNLOAD;
+    if (work.kind == WORK_DOWNLOAD) {
+        worker->downloads--;
+        run->coming--;
+    }
     const enum status status = run->device->wait(run->device, worker->lane->event[slot]);
     if (status == STATUS_OK && work.kind == WORK_DOWNLOAD) {
         store_result(run, &work, worker->lane->slot[slot]);
@@ -78,7 +81,8 @@ static enum status upload(struct worker *worker, const struct work *work, int sl
     if (work->direct) {
         from = work->part.from.data + work->first * size;
     } else {
-        part_gather(&work->part, run->size, work->first, work->end, worker->lane->slot[slot]);
+        part_gather(&work->part, run->size, work->first, work->end, worker->lane->slot[slot],
+                    run->reuses_slots);
     }
     enum status status = device->upload(device, run->session->upload, to, from, (size_t)(n * size));
     if (status == STATUS_OK) {
@@ -160,9 +164,10 @@ static enum status finish_what_came(struct worker *worker)
     return status == STATUS_OK && happened ? finish(worker, slot) : status;
 }
 
+/* What was uploaded is there before any of the result is: waiting for it first costs nothing. */
 static enum status finish_all(struct worker *worker)
 {
-    static const enum work_kind kinds[] = {WORK_DOWNLOAD, WORK_UPLOAD};
+    static const enum work_kind kinds[] = {WORK_UPLOAD, WORK_DOWNLOAD};
     enum status status = STATUS_OK;
     for (int i = 0; i < 2; i++) {
         int slot = oldest(worker, kinds[i]);
@@ -184,15 +189,22 @@ static enum status work_with_lane(struct worker *worker)
         if (slot < 0) {
             break;
         }
-        const struct work work =
-            run_take_work(run, worker->downloads < MOST_DOWNLOADS, worker->downloads == 0);
-        if (work.kind == WORK_OVER) {
-            status = finish_all(worker);
+        const struct work work = run_take_work(run, worker->downloads);
+        switch (work.kind) {
+        case WORK_UPLOAD:
+            status = upload(worker, &work, slot);
+            break;
+        case WORK_DOWNLOAD:
+            status = download(worker, &work, slot);
+            break;
+        case WORK_OVER:
+            return finish_all(worker);
+        default: /* later */
+            if (!fresh_touch_some(&run->fresh)) {
+                sched_yield();
+            }
             break;
         }
-        status = work.kind == WORK_UPLOAD     ? upload(worker, &work, slot)
-                 : work.kind == WORK_DOWNLOAD ? download(worker, &work, slot)
-                                              : finish(worker, oldest(worker, WORK_DOWNLOAD));
     }
     return status;
 }
@@ -214,6 +226,11 @@ void run_share(void *context, int index, int count)
     struct run *run = context;
     struct worker worker = {.run = run};
     (void)count;
+    if (index >= run->threads) {
+        while (fresh_touch_some(&run->fresh)) {
+        }
+        return;
+    }
     const int before = run->device->enter(run->device);
     /* There are threads enough where a lane is missing, but one must go on. */
     enum status status = lane_take(run->resources, index == 0, &worker.lane);

@@ -9,10 +9,10 @@
 
 enum {
     /* That copy: more gain nothing, and while little is to be copied they only get into each other's
-     * way in the driver (H200, 16 cores: float32 2048 takes 1.4 ms with 8 threads, 1.7 with 16). */
+     * way in the driver (H200, 16 cores: float32 2048 takes 1.4 ms with 6 threads, 1.7 with 12). */
+    LEAST_THREADS = 5,
     MOST_THREADS = 12,
-    MOST_THREADS_OF_LITTLE = 8,
-    LITTLE_BYTES = 100 << 20,
+    BYTES_OF_ONE_MORE = 32 << 20,
     MOST_LANES = 24, /* of all calls at once */
     LEAST_CHUNK = 512 << 10,
     LEAST_BUDGET = 1 << 16,
@@ -47,26 +47,36 @@ static bool count_elements(struct run *run)
     return true;
 }
 
-static ptrdiff_t bytes_to_copy(const struct matmul_task *task)
+static ptrdiff_t bytes_of(const struct matmul_task *task, const struct strided *operand,
+                          ptrdiff_t rows, ptrdiff_t columns)
 {
-    const ptrdiff_t a = task->m * task->k, b = task->k * task->n, c = task->m * task->n;
-    return (ptrdiff_t)task->type.size *
-           (a * (task->a.batch_step == 0 ? 1 : task->batch) +
-            b * (task->b.batch_step == 0 ? 1 : task->batch) + c * task->batch);
+    return (operand->batch_step == 0 ? 1 : task->batch) * rows * columns *
+           (ptrdiff_t)task->type.size;
 }
 
-static int choose_threads(struct run *run)
+static void choose_threads(struct run *run)
 {
-    const ptrdiff_t bytes = bytes_to_copy(&run->plan->task), pieces = bytes / LEAST_CHUNK + 1;
-    const int most = bytes < LITTLE_BYTES ? MOST_THREADS_OF_LITTLE : MOST_THREADS;
+    const struct matmul_task *task = &run->plan->task;
+    const ptrdiff_t up = bytes_of(task, &task->a, task->m, task->k) +
+                         bytes_of(task, &task->b, task->k, task->n),
+                    bytes = up + bytes_of(task, &task->c, task->m, task->n);
+    const ptrdiff_t pieces = bytes / LEAST_CHUNK + 1, more = bytes / BYTES_OF_ONE_MORE;
     int threads = threads_limit().threads;
-    threads = threads < most ? threads : most;
-    threads = pieces > threads ? threads : (int)pieces;
+    threads = threads < MOST_THREADS ? threads : MOST_THREADS;
+    threads = LEAST_THREADS + more < threads ? LEAST_THREADS + (int)more : threads;
+    run->threads = pieces > threads ? threads : (int)pieces;
     /* Some pieces for everybody, so that all end at about the same time. */
-    ptrdiff_t chunk = bytes / (6 * threads) / LEAST_CHUNK * LEAST_CHUNK;
+    ptrdiff_t chunk = bytes / (6 * run->threads) / LEAST_CHUNK * LEAST_CHUNK;
     chunk = chunk > SLOT_BYTES ? SLOT_BYTES : chunk < LEAST_CHUNK ? LEAST_CHUNK : chunk;
     run->chunk = chunk / (ptrdiff_t)run->size;
-    return threads;
+    run->reuses_slots = up > (ptrdiff_t)run->threads * LANE_SLOTS * SLOT_BYTES;
+}
+
+/* Threads that would not copy: they make the pages of the result before the first of it comes back. */
+static int spare_threads(const struct run *run)
+{
+    const int spare = threads_limit().threads - run->threads, steps = fresh_steps(&run->fresh);
+    return run->threads == 1 ? 0 : spare < steps ? spare : steps;
 }
 
 /* Users can pin a part of an array: both of its ends are asked for. */
@@ -98,8 +108,9 @@ static enum status run_on_threads(struct run *run, struct pipeline_report *repor
     if (!run->pinned[OPERAND_C]) {
         fresh_initialize(&run->fresh, &run->plan->task);
     }
-    run->threads = choose_threads(run);
-    report->threads = region_run(run->threads, run_share, run);
+    choose_threads(run);
+    const int threads = region_run(run->threads + spare_threads(run), run_share, run);
+    report->threads = threads < run->threads ? threads : run->threads;
     report->nonfinite = run->nonfinite;
     report->times = run->times;
     report->times.end = run_seconds(run);

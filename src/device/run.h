@@ -21,12 +21,14 @@ struct run {
     size_t size; /* of an element */
     ptrdiff_t chunk;
     bool pinned[OPERANDS];
-    bool scans; /* the result for infinities and NaNs */
+    bool reuses_slots; /* of the ring, for the operands: they stay in the processors' caches */
+    bool scans;        /* the result for infinities and NaNs */
     _Atomic bool nonfinite;
     struct fresh fresh;
     double started;
     struct pipeline_times times; /* each is written by whoever gets there last */
     _Atomic unsigned changes;    /* counts them, for those who wait without the lock */
+    _Atomic int coming;          /* pieces of the result that threads wait for */
 
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t changed;
@@ -62,8 +64,8 @@ double run_seconds(const struct run *run);
 
 ptrdiff_t run_result_depth(const struct run *run);
 
-/* Prefers pieces of the result if `prefers_result`. With `wait`, does not return WORK_LATER. */
-struct work run_take_work(struct run *run, bool prefers_result, bool wait);
+/* For a thread that waits for that many pieces of the result; WORK_LATER only if there are any. */
+struct work run_take_work(struct run *run, int downloads);
 
 /* Puts all products into queues whose operands are there, in order. Called with the lock, which is
  * not held meanwhile. */

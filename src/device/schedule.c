@@ -7,6 +7,8 @@ enum {
     DIRECT_CHUNK = 32 << 20, /* between pinned memory and the device */
     LEAST_LAST_CHUNK = 64 << 10,
     SPINS = 2000,
+    MOST_DOWNLOADS = LANE_SLOTS / 2, /* that a thread waits for while it could upload */
+    FIRST_CHUNKS = 4, /* in the place of one: the device has something to do sooner */
 };
 
 static void announce(struct run *run)
@@ -123,6 +125,7 @@ static bool take_download(struct run *run, struct work *work)
                                             multiplied_event(run, work->tile)))) {
         return false;
     }
+    run->coming++;
     run->down_element = work->end;
     if (work->end == part_elements(&work->part)) {
         run->down_element = 0;
@@ -150,7 +153,7 @@ static void wait_for_change(struct run *run)
     }
 }
 
-struct work run_take_work(struct run *run, bool prefers_result, bool wait)
+struct work run_take_work(struct run *run, int downloads)
 {
     struct work work = {.kind = WORK_LATER};
     pthread_mutex_lock(&run->lock);
@@ -159,12 +162,14 @@ struct work run_take_work(struct run *run, bool prefers_result, bool wait)
             work.kind = WORK_OVER;
             break;
         }
-        if ((prefers_result && take_download(run, &work)) || take_upload(run, &work) ||
-            take_download(run, &work)) {
+        /* Whoever waits for a piece will store it: nobody takes more than others. */
+        const bool may_download = downloads * run->threads <= run->coming;
+        if ((may_download && downloads < MOST_DOWNLOADS && take_download(run, &work)) ||
+            take_upload(run, &work) || (may_download && take_download(run, &work))) {
             break;
         }
         if (run->status == STATUS_OK) {
-            if (!wait) {
+            if (downloads > 0) {
                 break;
             }
             wait_for_change(run);

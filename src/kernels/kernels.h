@@ -69,6 +69,9 @@ int kernels_restrict(const char *isa);
 /* The best kernel of the processor, or NULL where none is better than NumPy's own loop. */
 const struct kernel *kernels_find(const char *op, char kind, size_t item_size);
 
+/* memcpy for what the processor does not read again: past its caches where it can do that. */
+void copy_past_cache(char *to, const char *from, size_t bytes);
+
 /* Elements in two dimensions: (r, c) lies at data + r * row_step + c * column_step. */
 struct tile {
     const char *data;

@@ -20,6 +20,7 @@ struct attempt {
     struct matmul_task task;
     bool forbidden, forced;
     int ordinal;
+    int exceptions; /* floating-point ones, that the device's result tells of */
 };
 
 bool offload_initialize(struct offload *offload, const char types[],
@@ -114,8 +115,8 @@ static const char *text_of(enum status status)
 
 /* ---- the device ---- */
 
-static enum status run_on_device(const struct attempt *attempt, struct pipeline_report *report,
-                                 char *why, size_t size)
+static enum status run_on_device(struct attempt *attempt, struct pipeline_report *report, char *why,
+                                 size_t size)
 {
     const struct matmul_task *task = &attempt->task;
     struct device *device = device_of(attempt->ordinal);
@@ -130,7 +131,7 @@ static enum status run_on_device(const struct attempt *attempt, struct pipeline_
             matmul_mirror(task);
         }
         if (report->nonfinite) {
-            feraiseexcept(nonfinite_exceptions(task));
+            attempt->exceptions = nonfinite_exceptions(task);
         }
         return status;
     }
@@ -143,8 +144,7 @@ static enum status run_on_device(const struct attempt *attempt, struct pipeline_
     return status;
 }
 
-/* True: the call is over, with a result or an exception. Otherwise `why` says why not. */
-static bool try_device(const struct attempt *attempt, int threads, char *why, size_t size)
+static bool try_device_raising(struct attempt *attempt, int threads, char *why, size_t size)
 {
     if (device_start(attempt->ordinal) != DEVICE_UP) {
         snprintf(why, size, "%s", device_reason(attempt->ordinal));
@@ -177,6 +177,18 @@ static bool try_device(const struct attempt *attempt, int threads, char *why, si
     return status == STATUS_OK || attempt->forced;
 }
 
+/* True: the call is over, with a result or an exception. Otherwise `why` says why not. The driver and
+ * cuBLAS divide by zero and the like for purposes of their own: nobody is told. */
+static bool try_device(struct attempt *attempt, int threads, char *why, size_t size)
+{
+    fenv_t environment;
+    feholdexcept(&environment);
+    const bool over = try_device_raising(attempt, threads, why, size);
+    fesetenv(&environment);
+    feraiseexcept(attempt->exceptions);
+    return over;
+}
+
 /* Whether to try the device; otherwise `why` says why not. */
 static bool tries_device(const struct attempt *attempt, int threads, char *why, size_t size)
 {
@@ -191,7 +203,7 @@ static bool tries_device(const struct attempt *attempt, int threads, char *why, 
              choice_is_worth_starting(&device_choice, &attempt->task, threads)));
 }
 
-static void run_attempt(const struct attempt *attempt)
+static void run_attempt(struct attempt *attempt)
 {
     char why[512];
     const int threads = threads_limit().threads;
@@ -219,7 +231,7 @@ void offload_run(char **args, const npy_intp *dimensions, const npy_intp *steps,
         call_record_short(offload->op, "too small for a device");
         return;
     }
-    const struct attempt attempt = {
+    struct attempt attempt = {
         .offload = offload,
         .args = args,
         .dimensions = dimensions,

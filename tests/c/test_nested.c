@@ -143,6 +143,19 @@ static void test_pack(size_t item_size)
     free(packed);
 }
 
+static void test_copy(void)
+{
+    const size_t bytes = random_below(600), skew = random_below(64);
+    char *from = filled(bytes + 64), *to = filled(bytes + 64), *expected = malloc(bytes + 64);
+    memcpy(expected, to + GUARD, bytes + 64);
+    memcpy(expected + skew, from + GUARD, bytes);
+    copy_past_cache(to + GUARD + skew, from + GUARD, bytes);
+    expect(memcmp(to + GUARD, expected, bytes + 64) == 0, "a copy of %zu bytes", bytes);
+    free(from);
+    free(to);
+    free(expected);
+}
+
 int main(void)
 {
     threads_initialize(0, "");
@@ -153,6 +166,7 @@ int main(void)
         for (int i = 0; i < REPETITIONS; i++) {
             test_random_call(sizes[i % 4]);
             test_pack(sizes[i % 4]);
+            test_copy();
         }
     }
     expect(region_count() > REPETITIONS / 4, "%d threaded regions", (int)region_count());

@@ -9,7 +9,7 @@ namespace
 
 // The error of a sum grows with its length: long ones are made of shorter ones, which costs some
 // percent. OpenBLAS does so, too.
-constexpr int LONGEST_FLOAT_SUM = 512;
+constexpr int LONGEST_FLOAT_SUM = 384;
 
 template <typename T> struct Integer { // 8 and 16 bits are multiplied as 32, and cut off
     using Element = T;

@@ -135,18 +135,21 @@ static cublasComputeType_t compute_type(const struct cublas *cublas, const struc
     }
 }
 
-/* The error of a sum grows with its length, and cuBLAS sums over all of k in one go. Where the way of
- * the operands to the device takes longer than the product, it is made of shorter ones, whose sums
- * are as exact as OpenBLAS's. */
+/* The error of a sum grows with its length, and cuBLAS sums over all of k in one go. Shorter sums, which
+ * are then added, are as exact as OpenBLAS's. They cost little where the operands' way to the device
+ * takes longer than the product, and a tenth of it elsewhere: there they are somewhat longer. */
 static int64_t longest_sum(const struct gemm *gemm)
 {
-    enum { WIDE = 512, SINGLE = 1024, MOST_EXTENT = 4096, MOST_EXTENT_OF_COMPLEX = 2048 };
-    const ptrdiff_t most =
-        gemm->type.kind == ELEMENT_COMPLEX ? MOST_EXTENT_OF_COMPLEX : MOST_EXTENT;
-    if (gemm->type.size == 2 || gemm->m > most || gemm->n > most) {
+    enum { SINGLE = 512, DOUBLE = 384, COMPLEX = 256, LARGE = 512, LARGEST = 1024 };
+    const ptrdiff_t extent = gemm->m > gemm->n ? gemm->m : gemm->n;
+    const bool complex = gemm->type.kind == ELEMENT_COMPLEX;
+    if (gemm->type.size == 2) {
         return gemm->k;
     }
-    return computes_in_double(gemm->type) ? WIDE : SINGLE;
+    if (extent > 4096) {
+        return (extent > 8192 ? LARGEST : LARGE) / (complex ? 2 : 1);
+    }
+    return complex ? COMPLEX : computes_in_double(gemm->type) ? DOUBLE : SINGLE;
 }
 
 /* cuBLAS counts by columns: what it sees is the transposed product. Sums over k from `first` on. */
