@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 /* Fewer operations than this are done sooner on any processor than a device is told of them. */
-static const double LEAST_OPERATIONS = 2e6;
+static const double LEAST_OPERATIONS = 2e6, LEAST_INTEGER_OPERATIONS = 1e6;
 
 /* A call, on its way. */
 struct attempt {
@@ -225,8 +225,10 @@ void offload_run(char **args, const npy_intp *dimensions, const npy_intp *steps,
     const struct offload_options options = offload_options();
     const double operations = 2.0 * (double)dimensions[0] * (double)dimensions[1] *
                               (double)dimensions[2] * (double)dimensions[3];
+    const double least =
+        offload->type.kind <= ELEMENT_INTEGER ? LEAST_INTEGER_OPERATIONS : LEAST_OPERATIONS;
     const bool forced = options.device >= OFFLOAD_CUDA;
-    if (operations == 0 || (!forced && operations < LEAST_OPERATIONS)) {
+    if (operations == 0 || (!forced && operations < least)) {
         run_on_processor(offload, args, dimensions, steps);
         call_record_short(offload->op, "too small for a device");
         return;
