@@ -13,7 +13,8 @@ enum {
     LEAST_THREADS = 5,
     MOST_THREADS = 12,
     BYTES_OF_ONE_MORE = 32 << 20,
-    MOST_LANES = 24, /* of all calls at once */
+    MOST_SPARE_THREADS = 4, /* that do not copy; the rest is for other callers */
+    MOST_LANES = 24,        /* of all calls at once */
     LEAST_CHUNK = 512 << 10,
     LEAST_BUDGET = 1 << 16,
 };
@@ -54,12 +55,6 @@ static ptrdiff_t bytes_of(const struct matmul_task *task, const struct strided *
            (ptrdiff_t)task->type.size;
 }
 
-static int most_threads(void)
-{
-    const int limit = threads_limit().threads;
-    return limit < MOST_THREADS ? limit : MOST_THREADS; /* the rest is for other callers */
-}
-
 static void choose_threads(struct run *run)
 {
     const struct matmul_task *task = &run->plan->task;
@@ -67,7 +62,8 @@ static void choose_threads(struct run *run)
                          bytes_of(task, &task->b, task->k, task->n),
                     bytes = up + bytes_of(task, &task->c, task->m, task->n);
     const ptrdiff_t pieces = bytes / LEAST_CHUNK + 1, more = bytes / BYTES_OF_ONE_MORE;
-    int threads = most_threads();
+    int threads = threads_limit().threads;
+    threads = threads < MOST_THREADS ? threads : MOST_THREADS;
     threads = LEAST_THREADS + more < threads ? LEAST_THREADS + (int)more : threads;
     run->threads = pieces > threads ? threads : (int)pieces;
     /* Some pieces for everybody, so that all end at about the same time. */
@@ -77,10 +73,11 @@ static void choose_threads(struct run *run)
     run->reuses_slots = up > (ptrdiff_t)run->threads * LANE_SLOTS * SLOT_BYTES;
 }
 
-/* Threads that do not copy: they make the pages of the result before the first of it comes back. */
+/* They make the pages of the result before the first of it comes back. */
 static int spare_threads(const struct run *run)
 {
-    const int spare = most_threads() - run->threads, steps = fresh_steps(&run->fresh);
+    const int left = threads_limit().threads - run->threads, steps = fresh_steps(&run->fresh);
+    const int spare = left < MOST_SPARE_THREADS ? left : MOST_SPARE_THREADS;
     return run->threads == 1 ? 0 : spare < steps ? spare : steps;
 }
 
