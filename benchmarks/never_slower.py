@@ -4,11 +4,18 @@ Both sides run in one process, in turn. What counts as slower: a ratio below 1 b
 differs from itself, in each of several runs, each in a process of its own.
 
     python benchmarks/never_slower.py --runs 3 --large
+    python benchmarks/never_slower.py --processes
+
+With `--processes`, `parallel` beside NumPy in as many processes as it has threads, each with a part
+of the elements: what the machine's cores give when nothing is shared.
 """
 
 import argparse
 import json
+import multiprocessing
+import statistics
 import sys
+import time
 from pathlib import Path
 
 import measuring
@@ -22,6 +29,7 @@ SECONDS = 0.5  # per cell
 ADD_SIZES = [10**power for power in range(9)]
 PARALLEL_SIZES = [10**6, 10**7, 10**8]
 PARALLEL = ("exp", "log", "sin", "hypot", "power")
+PROCESS_ROUNDS = 15
 LARGE = 10**8
 BANDWIDTH_BYTES = 4 * LARGE
 
@@ -105,13 +113,70 @@ def print_large(figures):
     print(f"sin float64: {figures['sin_ratio']:.2f} times NumPy", flush=True)
 
 
+def work_on_part(name, n, calls, begin, end):
+    rng = np.random.default_rng(0)
+    ufunc, out = getattr(np, name), np.empty(n)
+    inputs = [1 + rng.random(n) for _ in range(ufunc.nin)]
+    while True:
+        begin.wait()
+        for _ in range(calls):
+            ufunc(*inputs, out=out)
+        end.wait()
+
+
+def beside_processes(name, n):
+    """How often NumPy's time, with threads and with processes, taken in turn."""
+    threads = nc.get_config()["threads"]
+    calls = max(1, 10**7 // n)
+    begin, end = (multiprocessing.Barrier(threads + 1) for _ in range(2))
+    part = (name, n // threads, calls, begin, end)
+    for _ in range(threads):
+        multiprocessing.Process(target=work_on_part, args=part, daemon=True).start()
+    rng = np.random.default_rng(0)
+    theirs, ours = getattr(np, name), getattr(nc, name)
+    inputs, out = [1 + rng.random(n) for _ in range(theirs.nin)], np.empty(n)
+
+    def call_all(ufunc):
+        for _ in range(calls):
+            ufunc(*inputs, out=out)
+
+    def on_processes():
+        begin.wait()
+        end.wait()
+
+    ways = {
+        "numpy": lambda: call_all(theirs),
+        "threads": lambda: call_all(ours),
+        "processes": on_processes,
+    }
+    samples = {way: [] for way in ways}
+    for way in [*ways, *list(ways) * PROCESS_ROUNDS]:
+        start = time.perf_counter()
+        ways[way]()
+        samples[way].append(time.perf_counter() - start)
+    numpys = statistics.median(samples["numpy"][1:])
+    return [numpys / statistics.median(samples[way][1:]) for way in ("threads", "processes")]
+
+
+def print_processes():
+    print(f"{'times as fast as NumPy':24} {'threads':>9} {'processes':>9}")
+    for name in PARALLEL:
+        for n in PARALLEL_SIZES[:2]:
+            threads, processes = beside_processes(name, n)
+            print(f"{name} float64 {n:.0e} out=".ljust(24), f"{threads:9.2f} {processes:9.2f}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=1, help="fresh processes to combine")
     parser.add_argument("--large", action="store_true", help="also shares of the bandwidth at 1e8")
+    parser.add_argument("--processes", action="store_true", help="threads beside processes, only")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE")
     options = parser.parse_args()
     np.seterr(all="ignore")
+    if options.processes:
+        print_processes()
+        return 0
     if options.runs > 1:
         results = []
         for run in range(1, options.runs + 1):
