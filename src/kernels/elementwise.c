@@ -53,13 +53,15 @@ static const struct reduction *const reductions[] = {NULL};
 #define ELEMENT double
 #define WIDE double
 #include "binary_template.h"
+
+#include "quotients.h"
 #endif
 
 #include "half.h"
 
 static const struct kernel *const rows[] = {
 #ifndef HALF_ONLY
-    rows_uint8, rows_uint16, rows_uint32, rows_uint64, rows_float32, rows_float64,
+    rows_uint8, rows_uint16, rows_uint32, rows_uint64, rows_float32, rows_float64, rows_quotients,
 #endif
 #if HAS_HALF
     rows_half,

@@ -14,8 +14,10 @@ typedef void elementwise_kernel(char *const data[], const ptrdiff_t step[], ptrd
 
 struct kernel {
     const char *op;
-    char kind; /* 'i': integers modulo 2^n, one kernel for signed and unsigned; 'f': IEEE floats */
-    size_t item_size;
+    /* 'i': integers modulo 2^n, one kernel for signed and unsigned; 'f': IEEE floats. Quotients are
+     * doubles: of signed integers 'i', unsigned 'u', bools 'b'. */
+    char kind;
+    size_t item_size; /* of the inputs */
     elementwise_kernel *cached;
     elementwise_kernel *streaming; /* bypasses the cache when storing; NULL where the ISA cannot */
 };

@@ -113,14 +113,21 @@ INLINE void transpose_8x8_of_16_bits(const char *from, ptrdiff_t column_step, ch
     }
 }
 
+/* Through a whole vector in memory, a load would wait for two stores. */
+INLINE sixteen8 load_8_bytes(const char *from)
+{
+    uint64_t bytes;
+    memcpy(&bytes, from, sizeof bytes);
+    return (sixteen8)(pair64){bytes, 0};
+}
+
 INLINE void transpose_8x8_of_8_bits(const char *from, ptrdiff_t column_step, char *to,
                                     ptrdiff_t row_bytes)
 {
     eight16 twos[4];
     for (int i = 0; i < 4; i++) {
-        sixteen8 a = {0}, b = {0};
-        memcpy(&a, from + 2 * i * column_step, 8);
-        memcpy(&b, from + (2 * i + 1) * column_step, 8);
+        const sixteen8 a = load_8_bytes(from + 2 * i * column_step),
+                       b = load_8_bytes(from + (2 * i + 1) * column_step);
         twos[i] = (eight16)__builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21,
                                                    6, 22, 7, 23);
     }

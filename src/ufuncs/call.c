@@ -292,76 +292,19 @@ static bool run_one_loop(struct call *call, PyArrayObject *shape, npy_intp step[
     return true;
 }
 
-/* ---- operands of another dtype than the loop's ---- */
-
-/* A copy in the loop's dtype, its axes in the same order; NULL without an exception: NumPy's path. */
-static PyArrayObject *converted(PyArrayObject *array, PyArray_Descr *dtype)
-{
-    if (PyArray_SIZE(array) > NPY_BUFSIZE) {
-        return NULL; /* from here on it is done sooner piece by piece */
-    }
-    for (int axis = 0; axis < PyArray_NDIM(array) && !PyArray_IS_C_CONTIGUOUS(array); axis++) {
-        if (PyArray_STRIDE(array, axis) == 0 || PyArray_DIM(array, axis) == 1) {
-            return NULL; /* the copy would have an order where the original has none */
-        }
-    }
-    Py_INCREF(dtype);
-    PyArrayObject *copy = (PyArrayObject *)PyArray_NewLikeArray(array, NPY_KEEPORDER, dtype, 0);
-    if (copy != NULL && PyArray_CopyInto(copy, array) < 0) {
-        Py_CLEAR(copy);
-    }
-    if (copy == NULL) {
-        PyErr_Clear();
-    }
-    return copy;
-}
-
-/* A double out of a scalar of dtype `from`. */
-static bool convert_scalar(union element *element, PyArray_Descr *from)
-{
-    PyObject *scalar = PyArray_Scalar(element->bytes, from, NULL);
-    const double value = scalar != NULL ? PyFloat_AsDouble(scalar) : -1;
-    Py_XDECREF(scalar);
-    if (PyErr_Occurred()) {
-        PyErr_Clear();
-        return false;
-    }
-    memcpy(element->bytes, &value, sizeof value);
-    return true;
-}
-
 static bool run(struct call *call, PyObject **result)
 {
     PyArrayObject *shape;
     npy_intp step[CALL_MOST_OPERANDS];
     int order;
-    if (fit_one_loop(call, &shape, step, &order) == FITS) {
+    const enum fit fit = fit_one_loop(call, &shape, step, &order);
+    /* Where NumPy casts, its iterator makes the output: its own strides tell axes of one apart. */
+    const bool by_iterator = call->row->converts && call->array[call->table->inputs] == NULL &&
+                             (order & NPY_ARRAY_C_CONTIGUOUS) == 0;
+    if (fit == FITS && !by_iterator) {
         return run_one_loop(call, shape, step, order, result);
     }
     return call_iterated(call, result);
-}
-
-static bool run_converted(struct call *call, PyObject **result)
-{
-    const int inputs = call->table->inputs;
-    PyArray_Descr *from = call->row->input;
-    PyArrayObject *copies[CALL_MOST_INPUTS] = {NULL};
-    /* An exception would find an output in common written, where NumPy has not yet. */
-    bool done = call->array[inputs] == NULL || call_output_is_independent(call, false);
-    call->row = call->row->converted;
-    for (int i = 0; i < inputs && done; i++) {
-        if (call->array[i] != NULL) {
-            call->array[i] = copies[i] = converted(call->array[i], call->row->input);
-            done = copies[i] != NULL;
-        } else {
-            done = convert_scalar(&call->scalar[i], from);
-        }
-    }
-    done = done && run(call, result);
-    for (int i = 0; i < inputs; i++) {
-        Py_XDECREF((PyObject *)copies[i]);
-    }
-    return done;
 }
 
 bool call_directly(const struct call_table *table, PyObject *const *args, size_t count,
@@ -376,5 +319,10 @@ bool call_directly(const struct call_table *table, PyObject *const *args, size_t
     if (table->is_product) {
         return call_product(&call, result);
     }
-    return call.row->converted != NULL ? run_converted(&call, result) : run(&call, result);
+    /* An exception would find an output in common written, where NumPy has not yet. */
+    if (call.row->converts && call.array[table->inputs] != NULL &&
+        !call_output_is_independent(&call, false)) {
+        return false;
+    }
+    return run(&call, result);
 }

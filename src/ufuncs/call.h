@@ -17,9 +17,10 @@ struct call_table {
         struct loop *loop;               /* of an element-wise ufunc */
         PyUFuncGenericFunction function; /* of a product: what is registered with NumPy */
         void *data;
-        PyArray_Descr *input, *output;    /* NULL: NumPy's path */
-        const struct call_row *converted; /* the row that computes it; NULL: this one */
-    } row[CALL_TYPES];                    /* by the inputs' type number */
+        PyArray_Descr *input, *output; /* NULL: NumPy's path */
+        bool converts;                 /* NumPy, which has no loop for it, would cast the inputs */
+    } row[CALL_TYPES];                 /* by the inputs' type number */
+    struct loop *converting;           /* those of rows that convert; NULL: there are none */
 };
 
 /* Fills the table of `ufunc`: from its loops, or, if it is one of ours, as a product. -1 with an

@@ -31,29 +31,49 @@ static int is_numpys_choice(PyUFuncObject *ufunc, int type, const char types[])
     return is;
 }
 
-/* Integers that NumPy computes as float64, where the kernel for those is ours. */
+static const struct kernel *quotient_kernel(const struct call_table *table, PyArray_Descr *dtype)
+{
+    const int type = dtype->type_num;
+    const char kind = PyTypeNum_ISBOOL(type) ? 'b' : PyTypeNum_ISSIGNED(type) ? 'i' : 'u';
+    return kernels_find(table->name, kind, (size_t)PyDataType_ELSIZE(dtype));
+}
+
+/* Integers that NumPy casts to float64, where the kernel for those is ours. */
 static int add_conversions(struct call_table *table, PyUFuncObject *ufunc)
 {
-    const struct call_row *to = &table->row[NPY_DOUBLE];
-    if (table->is_product || to->input == NULL || to->loop->kernel == NULL) {
+    const struct call_row *doubles = &table->row[NPY_DOUBLE];
+    if (table->is_product || doubles->input == NULL || doubles->loop->kernel == NULL) {
         return 0;
     }
-    char types[CALL_MOST_OPERANDS];
-    memset(types, NPY_DOUBLE, sizeof types);
+    char numpys[CALL_MOST_OPERANDS];
+    memset(numpys, NPY_DOUBLE, sizeof numpys);
     for (int type = 0; type < CALL_TYPES; type++) {
         struct call_row *entry = &table->row[type];
         if (entry->input != NULL || !(PyTypeNum_ISINTEGER(type) || PyTypeNum_ISBOOL(type))) {
             continue;
         }
-        const int choice = is_numpys_choice(ufunc, type, types);
+        const int choice = is_numpys_choice(ufunc, type, numpys);
         if (choice < 0) {
             return -1;
         }
-        if (choice == 1) {
-            entry->converted = to;
-            entry->input = PyArray_DescrFromType(type);
-            entry->output = PyArray_DescrFromType(NPY_DOUBLE);
+        PyArray_Descr *dtype = PyArray_DescrFromType(type);
+        const struct kernel *kernel = choice == 1 ? quotient_kernel(table, dtype) : NULL;
+        if (kernel != NULL && table->converting == NULL) {
+            table->converting = PyMem_Calloc(CALL_TYPES, sizeof *table->converting);
         }
+        if (kernel == NULL || table->converting == NULL) {
+            Py_DECREF((PyObject *)dtype);
+            continue;
+        }
+        const char types[] = {(char)type, (char)type, NPY_DOUBLE};
+        entry->loop = &table->converting[type];
+        entry->converts = true;
+        entry->input = dtype;
+        entry->output = PyArray_DescrFromType(NPY_DOUBLE);
+        if (loop_initialize(entry->loop, types, 2, 3, NULL, NULL, kernel, NULL) < 0) {
+            return -1;
+        }
+        entry->loop->kernel_takes_any_step = true;
     }
     return 0;
 }
@@ -98,4 +118,5 @@ void call_table_release(struct call_table *table)
         Py_XDECREF((PyObject *)table->row[type].input);
         Py_XDECREF((PyObject *)table->row[type].output);
     }
+    PyMem_Free(table->converting);
 }

@@ -119,9 +119,34 @@ __attribute__((noinline)) static double double_value(char op, double a, double b
     return op == 'a' ? a + b : op == 's' ? a - b : op == 'm' ? a * b : a / b;
 }
 
+static bool is_quotient(const struct kernel *kernel)
+{
+    return kernel->kind != 'f' && kernel->op[0] == 'd';
+}
+
+static size_t result_size(const struct kernel *kernel)
+{
+    return is_quotient(kernel) ? sizeof(double) : kernel->item_size;
+}
+
+static double double_of_integer(const struct kernel *kernel, const char *element)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, element, kernel->item_size);
+    if (kernel->kind == 'b') {
+        return bits != 0;
+    }
+    const int unused = 64 - 8 * (int)kernel->item_size;
+    return kernel->kind == 'u' ? (double)bits : (double)((int64_t)(bits << unused) >> unused);
+}
+
 static void reference_element(const struct kernel *kernel, const char *a, const char *b, char *out)
 {
-    if (kernel->kind == 'i') {
+    if (is_quotient(kernel)) {
+        const double z =
+            double_value('d', double_of_integer(kernel, a), double_of_integer(kernel, b));
+        memcpy(out, &z, sizeof z);
+    } else if (kernel->kind == 'i') {
         uint64_t x = 0, y = 0;
         memcpy(&x, a, kernel->item_size);
         memcpy(&y, b, kernel->item_size);
@@ -174,8 +199,8 @@ static void accept_nans(const struct kernel *kernel, const char *actual_out, cha
     for (ptrdiff_t k = 0; k < n; k++) {
         const char *found = actual_out + k * step;
         char *wanted = expected_out + k * step;
-        if (is_nan(found, kernel->item_size) && is_nan(wanted, kernel->item_size)) {
-            memcpy(wanted, found, kernel->item_size);
+        if (is_nan(found, result_size(kernel)) && is_nan(wanted, result_size(kernel))) {
+            memcpy(wanted, found, result_size(kernel));
         }
     }
 }
@@ -207,7 +232,7 @@ static void compare(const struct kernel *kernel, bool streaming, const struct la
     const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
     const ptrdiff_t step[] = {size * (layout->a_is_out ? layout->out_step : layout->a_step),
                               size * (layout->b_is_out ? layout->out_step : layout->b_step),
-                              size * layout->out_step};
+                              (ptrdiff_t)result_size(kernel) * layout->out_step};
     const size_t used = 2 * (size_t)GUARD + LINE + (size_t)((step[2] < 0 ? -step[2] : step[2]) * n);
     char *out = first_of(actual, place.out, step[2], n);
     char *wanted = expected + (out - actual);
@@ -228,7 +253,7 @@ static void compare(const struct kernel *kernel, bool streaming, const struct la
     const int raised = fetestexcept(FE_ALL_EXCEPT);
 
     const char *variant = streaming ? "streaming" : "cached";
-    if (kernel->kind == 'f' && memcmp(actual, expected, used) != 0) {
+    if ((kernel->kind == 'f' || is_quotient(kernel)) && memcmp(actual, expected, used) != 0) {
         accept_nans(kernel, out, wanted, step[2], n);
     }
     expect(memcmp(actual, expected, used) == 0,
@@ -247,17 +272,20 @@ static struct place random_place(size_t out, size_t size)
 static void compare_all(const struct kernel *kernel, bool streaming, bool quick)
 {
     static const ptrdiff_t large_sizes[] = {1000, 1023, 1024, 2049, 4096, 4103, LARGEST};
-    const size_t size = kernel->item_size;
+    const size_t size = kernel->item_size, result = result_size(kernel);
     /* At most 16 alignments per size, so that one-byte items do not take most of the time. */
-    const size_t pitch = size > LINE / 16 ? size : LINE / 16;
+    const size_t pitch = result > LINE / 16 ? result : LINE / 16;
     for (int layout = 0; layout < LAYOUTS; layout++) {
+        if (result != size && (layouts[layout].a_is_out || layouts[layout].b_is_out)) {
+            continue;
+        }
         for (ptrdiff_t n = 1; n <= SMALL_SIZES; n += quick ? 1 + (ptrdiff_t)random_below(19) : 1) {
-            for (size_t out = (size_t)n % (pitch / size) * size; out < LINE; out += pitch) {
+            for (size_t out = (size_t)n % (pitch / result) * result; out < LINE; out += pitch) {
                 compare(kernel, streaming, &layouts[layout], n, random_place(out, size));
             }
         }
         for (size_t i = 0; i < sizeof large_sizes / sizeof large_sizes[0]; i++) {
-            const size_t out = random_below(LINE / size) * size;
+            const size_t out = random_below(LINE / result) * result;
             compare(kernel, streaming, &layouts[layout], large_sizes[i], random_place(out, size));
         }
     }
