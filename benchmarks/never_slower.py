@@ -113,14 +113,23 @@ def print_large(figures):
     print(f"sin float64: {figures['sin_ratio']:.2f} times NumPy", flush=True)
 
 
-def work_on_part(name, n, calls, begin, end):
+def repeated(ufunc, n, calls):
+    """A function that makes so many calls with operands of its own."""
     rng = np.random.default_rng(0)
-    ufunc, out = getattr(np, name), np.empty(n)
-    inputs = [1 + rng.random(n) for _ in range(ufunc.nin)]
-    while True:
-        begin.wait()
+    inputs, out = [1 + rng.random(n) for _ in range(ufunc.nin)], np.empty(n)
+
+    def run():
         for _ in range(calls):
             ufunc(*inputs, out=out)
+
+    return run
+
+
+def work_on_part(name, n, calls, begin, end):
+    run = repeated(getattr(np, name), n, calls)
+    while True:
+        begin.wait()
+        run()
         end.wait()
 
 
@@ -132,21 +141,14 @@ def beside_processes(name, n):
     part = (name, n // threads, calls, begin, end)
     for _ in range(threads):
         multiprocessing.Process(target=work_on_part, args=part, daemon=True).start()
-    rng = np.random.default_rng(0)
-    theirs, ours = getattr(np, name), getattr(nc, name)
-    inputs, out = [1 + rng.random(n) for _ in range(theirs.nin)], np.empty(n)
-
-    def call_all(ufunc):
-        for _ in range(calls):
-            ufunc(*inputs, out=out)
 
     def on_processes():
         begin.wait()
         end.wait()
 
     ways = {
-        "numpy": lambda: call_all(theirs),
-        "threads": lambda: call_all(ours),
+        "numpy": repeated(getattr(np, name), n, calls),
+        "threads": repeated(getattr(nc, name), n, calls),
         "processes": on_processes,
     }
     samples = {way: [] for way in ways}

@@ -73,7 +73,6 @@ static int add_conversions(struct call_table *table, PyUFuncObject *ufunc)
         if (loop_initialize(entry->loop, types, 2, 3, NULL, NULL, kernel, NULL) < 0) {
             return -1;
         }
-        entry->loop->kernel_takes_any_step = true;
     }
     return 0;
 }

@@ -90,7 +90,8 @@ int loop_initialize(struct loop *loop, const char types[], int inputs, int opera
     loop->numpy_function = numpy_function;
     loop->numpy_data = numpy_data;
     loop->kernel = kernel;
-    loop->kernel_takes_any_step = kernel != NULL && types[0] == NPY_HALF;
+    loop->kernel_takes_any_step =
+        kernel != NULL && (types[0] == NPY_HALF || numpy_function == NULL);
     loop->serial_if = serial_if;
     return 0;
 }

@@ -10,7 +10,7 @@
 
 struct loop {
     struct elementwise work;
-    PyUFuncGenericFunction numpy_function;
+    PyUFuncGenericFunction numpy_function; /* NULL: it has none, a kernel does all */
     void *numpy_data;
     const struct kernel *kernel;       /* NULL: NumPy's loop runs */
     bool kernel_takes_any_step;        /* and beats NumPy's loop, which converts half by half */
