@@ -231,6 +231,24 @@ def test_both_kernels(dtype, gemm):
             assert on_device()
 
 
+@pytest.mark.cuda
+@pytest.mark.parametrize("gemm", ["cublas", "tiled"])
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_errors_are_no_larger_than_numpys(dtype, gemm):
+    rng = np.random.default_rng(8)
+    a, b = (operand(rng, shape, dtype) for shape in [(256, 4096), (4096, 512)])
+    with nc.config(device="cuda", gemm=gemm):
+        ours = nc.matmul(a, b)
+        assert on_device()
+    wide = "G" if dtype in "FD" else "g"
+    some = slice(0, 16)
+    exact = np.matmul(a[some].astype(wide), b.astype(wide))
+    errors = [
+        np.sqrt(np.mean(np.abs(result[some] - exact) ** 2)) for result in (ours, np.matmul(a, b))
+    ]
+    assert errors[0] <= 1.05 * errors[1], errors
+
+
 ENVIRONMENTS = {
     "tf32": {"NVIDIA_TF32_OVERRIDE": "1"},
     "double": {"CUBLAS_EMULATE_DOUBLE_PRECISION": "1", "CUBLAS_EMULATION_STRATEGY": "eager"},

@@ -74,9 +74,9 @@ static enum status upload(struct worker *worker, const struct work *work, int sl
     struct run *run = worker->run;
     struct device *device = run->device;
     const ptrdiff_t size = (ptrdiff_t)run->size, n = work->end - work->first;
-    const device_address to = plan_address(run->plan, run->memory, work->operand,
-                                           work->tile / run->plan->slots[work->operand].uses) +
-                              (size_t)(work->first * size);
+    const ptrdiff_t part = plan_tile(run->plan, work->tile).part[work->operand];
+    const device_address to =
+        plan_address(run->plan, run->memory, work->operand, part) + (size_t)(work->first * size);
     const char *from = worker->lane->slot[slot];
     if (work->direct) {
         from = work->part.from.data + work->first * size;
@@ -93,7 +93,6 @@ static enum status upload(struct worker *worker, const struct work *work, int sl
     }
     pthread_mutex_lock(&run->lock);
     if (run_holds(run, status)) {
-        const ptrdiff_t part = work->tile / run->plan->slots[work->operand].uses;
         run->up_left[work->operand][part] -= n;
         run->times.last_upload = run_seconds(run);
         run_multiply(run);

@@ -33,15 +33,16 @@ double run_seconds(const struct run *run)
 static bool count_elements(struct run *run)
 {
     const struct plan *plan = run->plan;
-    for (int operand = OPERAND_A; operand <= OPERAND_C; operand++) {
-        const struct slots *slots = &plan->slots[operand];
-        ptrdiff_t *left = malloc((size_t)slots->parts * sizeof *left);
+    for (enum operand operand = OPERAND_A; operand < OPERANDS; operand++) {
+        ptrdiff_t *left = malloc((size_t)plan->slots[operand].parts * sizeof *left);
         if (left == NULL) {
             return false;
         }
-        for (ptrdiff_t part = 0; part < slots->parts; part++) {
-            const struct part of = plan_part(plan, part * slots->uses, (enum operand)operand);
-            left[part] = part_elements(&of);
+        for (ptrdiff_t tile = 0; tile < plan->tiles; tile++) {
+            if (plan_tile_is_first(plan, tile, operand)) {
+                const struct part part = plan_part(plan, tile, operand);
+                left[plan_tile(plan, tile).part[operand]] = part_elements(&part);
+            }
         }
         *(operand == OPERAND_C ? &run->down_left : &run->up_left[operand]) = left;
     }
@@ -125,10 +126,11 @@ static enum status run_on_threads(struct run *run, struct pipeline_report *repor
     return run->status;
 }
 
-static enum status run_plan(struct pipeline *pipeline, const struct plan *plan,
-                            struct pipeline_report *report)
+enum status pipeline_run(struct pipeline *pipeline, const struct plan *plan,
+                         struct pipeline_report *report)
 {
     struct device *device = pipeline->device;
+    const int before = device->enter(device);
     struct run run = {
         .started = choice_clock(),
         .device = device,
@@ -159,6 +161,7 @@ static enum status run_plan(struct pipeline *pipeline, const struct plan *plan,
         free(run.up_left[i]);
     }
     free(run.down_left);
+    device->leave(device, before);
     return status;
 }
 
@@ -173,7 +176,6 @@ enum status pipeline_matmul(struct pipeline *pipeline, const struct matmul_task 
     const size_t limit = pipeline->memory;
     size_t budget = device->memory / 10 * 9;
     budget = limit != 0 && limit < budget ? limit : budget;
-    const int before = device->enter(device);
     enum status status;
     struct plan plan;
     /* Others use the device, too: what it lacks may be enough for smaller tiles. */
@@ -183,9 +185,8 @@ enum status pipeline_matmul(struct pipeline *pipeline, const struct matmul_task 
             break;
         }
         budget = (plan.bytes < budget ? plan.bytes : budget) / 2;
-        status = run_plan(pipeline, &plan, report);
+        status = pipeline_run(pipeline, &plan, report);
     } while (status == STATUS_NO_DEVICE_MEMORY && budget >= LEAST_BUDGET);
-    device->leave(device, before);
     return status;
 }
 

@@ -28,6 +28,11 @@ struct pipeline_report {
 enum status pipeline_matmul(struct pipeline *pipeline, const struct matmul_task *task,
                             struct pipeline_report *report);
 
+/* Carries out a plan as it is. */
+struct plan;
+enum status pipeline_run(struct pipeline *pipeline, const struct plan *plan,
+                         struct pipeline_report *report);
+
 /* The floating-point exceptions (FE_OVERFLOW, FE_INVALID) that the infinities and NaNs of a result
  * tell of: those that the operands do not explain. */
 int nonfinite_exceptions(const struct matmul_task *task);

@@ -130,6 +130,9 @@ static void describe(struct plan *plan)
     for (int i = 0; i < OPERANDS; i++) {
         struct slots *slots = &plan->slots[i];
         slots->parts = divide_up(plan->tiles, slots->uses);
+        if (plan->in_turns && i != OPERAND_C) {
+            slots->parts = i == OPERAND_A ? plan->row_count : plan->column_count;
+        }
         slots->bytes = (slots->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     }
 }
@@ -141,6 +144,9 @@ static void choose_depths(struct plan *plan, ptrdiff_t depth)
         struct slots *slots = &plan->slots[i];
         /* Two of what stays for several tiles: the next one comes while the last is in use. */
         slots->depth = at_most(slots->parts, slots->uses == 1 ? depth : at_most(depth, 2));
+        if (plan->in_turns && i != OPERAND_C) {
+            slots->depth = slots->parts;
+        }
         slots->offset = plan->bytes;
         plan->bytes += (size_t)slots->depth * slots->bytes;
     }
@@ -165,17 +171,57 @@ static bool shrink(struct plan *plan)
     return true;
 }
 
-bool plan_make(struct plan *plan, const struct matmul_task *task, size_t budget)
+static bool fits(struct plan *plan, size_t budget)
+{
+    describe(plan);
+    for (ptrdiff_t depth = PLAN_MOST_DEPTH; depth >= 2; depth /= 2) {
+        choose_depths(plan, depth);
+        if (plan->bytes <= budget) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the product takes longer than the way of what it needs, and than that of what it gives:
+ * then the device should not wait for all of b. */
+static bool gains_by_turns(const struct matmul_task *task)
+{
+    const ptrdiff_t extent = at_most(at_most(task->m, task->n), 2 * task->k);
+    ptrdiff_t least = 4096;
+    if (task->type.kind == ELEMENT_FLOAT && task->type.size != 4) { /* on tensor cores */
+        least = task->type.size == 8 ? 8192 : PTRDIFF_MAX;
+    }
+    return task->batch == 1 && extent >= least;
+}
+
+static ptrdiff_t extent_in_turns(ptrdiff_t extent)
+{
+    enum { LEAST_COUNT = 4, MOST = 2048 };
+    return divide_up(divide_up(extent, at_least(extent / MOST, LEAST_COUNT)), ROUND) * ROUND;
+}
+
+bool plan_make_in_turns(struct plan *plan, const struct matmul_task *task, size_t budget)
 {
     plan->task = stored_by_rows(task);
+    plan->in_turns = true;
+    plan->batch = 1;
+    plan->rows = extent_in_turns(plan->task.m);
+    plan->columns = extent_in_turns(plan->task.n);
+    return fits(plan, budget);
+}
+
+bool plan_make(struct plan *plan, const struct matmul_task *task, size_t budget)
+{
+    if (gains_by_turns(task) && plan_make_in_turns(plan, task, budget)) {
+        return true;
+    }
+    plan->task = stored_by_rows(task);
+    plan->in_turns = false;
     choose_extents(plan);
     do {
-        describe(plan);
-        for (ptrdiff_t depth = PLAN_MOST_DEPTH; depth >= 2; depth /= 2) {
-            choose_depths(plan, depth);
-            if (plan->bytes <= budget) {
-                return true;
-            }
+        if (fits(plan, budget)) {
+            return true;
         }
     } while (shrink(plan));
     choose_depths(plan, 1);
@@ -187,8 +233,35 @@ struct place {
     ptrdiff_t batch, row, column;
 };
 
+/* A square of tiles grows by a column and a row, then comes what is left of the longer side. */
+static struct place place_in_turn(const struct plan *plan, ptrdiff_t tile)
+{
+    const ptrdiff_t side = at_most(plan->row_count, plan->column_count);
+    ptrdiff_t row, column;
+    if (tile < side * side) {
+        ptrdiff_t done = 0; /* the square of so many rows and columns */
+        while ((done + 1) * (done + 1) <= tile) {
+            done++;
+        }
+        const ptrdiff_t next = tile - done * done;
+        row = next < done ? next : done;
+        column = next < done ? done : next - done;
+    } else {
+        row = tile / side;
+        column = tile % side;
+        if (plan->column_count > side) {
+            column = tile / side;
+            row = tile % side;
+        }
+    }
+    return (struct place){.row = row * plan->rows, .column = column * plan->columns};
+}
+
 static struct place place_of(const struct plan *plan, ptrdiff_t tile)
 {
+    if (plan->in_turns) {
+        return place_in_turn(plan, tile);
+    }
     const bool stays = is_shared(&plan->task, &plan->task.b);
     const ptrdiff_t outer = tile / plan->row_count;
     return (struct place){
@@ -209,7 +282,20 @@ struct tile_of_plan plan_tile(const struct plan *plan, ptrdiff_t index)
     for (int i = 0; i < OPERANDS; i++) {
         tile.part[i] = index / plan->slots[i].uses;
     }
+    if (plan->in_turns) {
+        tile.part[OPERAND_A] = place.row / plan->rows;
+        tile.part[OPERAND_B] = place.column / plan->columns;
+    }
     return tile;
+}
+
+bool plan_tile_is_first(const struct plan *plan, ptrdiff_t index, enum operand operand)
+{
+    if (plan->in_turns && operand != OPERAND_C) {
+        const struct place place = place_of(plan, index);
+        return (operand == OPERAND_A ? place.column : place.row) == 0;
+    }
+    return index % plan->slots[operand].uses == 0;
 }
 
 struct part plan_part(const struct plan *plan, ptrdiff_t index, enum operand operand)

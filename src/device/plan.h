@@ -17,7 +17,7 @@ struct part {
  * in slot i % depth. */
 struct slots {
     ptrdiff_t parts;
-    ptrdiff_t uses; /* how many tiles in a row use the same part */
+    ptrdiff_t uses; /* how many tiles in a row use the same part, unless they come in turns */
     ptrdiff_t depth;
     size_t bytes;  /* of a slot */
     size_t offset; /* of the first slot */
@@ -30,6 +30,7 @@ struct plan {
     struct matmul_task task;        /* as given, or its transpose: c is stored row by row */
     ptrdiff_t batch, rows, columns; /* extents of a tile */
     ptrdiff_t batches, row_count, column_count, tiles;
+    bool in_turns; /* columns of b and rows of a come in turns, and stay */
     struct slots slots[OPERANDS];
     size_t bytes; /* on the device */
 };
@@ -42,7 +43,13 @@ struct tile_of_plan {
 /* Makes a plan that needs at most `budget` bytes on the device; false if there is none. */
 bool plan_make(struct plan *plan, const struct matmul_task *task, size_t budget);
 
+/* The same, in turns: of one product, whose operands fit as a whole. */
+bool plan_make_in_turns(struct plan *plan, const struct matmul_task *task, size_t budget);
+
 struct tile_of_plan plan_tile(const struct plan *plan, ptrdiff_t index);
+
+/* Whether it is the first to use the operand's part. */
+bool plan_tile_is_first(const struct plan *plan, ptrdiff_t index, enum operand operand);
 
 /* The operand's part of a tile. */
 struct part plan_part(const struct plan *plan, ptrdiff_t tile, enum operand operand);

@@ -72,14 +72,14 @@ static void next_upload(struct run *run)
             run->up_tile++;
         }
     } while (run->up_tile < run->plan->tiles &&
-             run->up_tile % run->plan->slots[run->up_operand].uses != 0);
+             !plan_tile_is_first(run->plan, run->up_tile, run->up_operand));
 }
 
 /* Whether the slot that the next part goes to may be overwritten once the upload queue gets there. */
 static bool slot_is_free(struct run *run)
 {
     const struct slots *slots = &run->plan->slots[run->up_operand];
-    const ptrdiff_t part = run->up_tile / slots->uses;
+    const ptrdiff_t part = plan_tile(run->plan, run->up_tile).part[run->up_operand];
     if (run->up_element > 0 || part < slots->depth) {
         return true;
     }
@@ -198,7 +198,7 @@ static struct stored stored_part(const struct run *run, ptrdiff_t tile, enum ope
     const struct plan *plan = run->plan;
     const struct part part = plan_part(plan, tile, operand);
     return (struct stored){
-        .at = plan_address(plan, run->memory, operand, tile / plan->slots[operand].uses),
+        .at = plan_address(plan, run->memory, operand, plan_tile(plan, tile).part[operand]),
         .transposed = plan->slots[operand].transposed,
         .batch_step = part.batch > 1 ? part.rows * part.columns : 0,
     };

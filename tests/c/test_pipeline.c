@@ -99,6 +99,95 @@ static void check_large_tasks(void)
     fake_delete(device);
 }
 
+static struct matmul_task task_without_data(struct element_type type, ptrdiff_t m, ptrdiff_t n,
+                                            ptrdiff_t k)
+{
+    const ptrdiff_t size = (ptrdiff_t)type.size;
+    return (struct matmul_task){
+        .type = type,
+        .batch = 1,
+        .m = m,
+        .n = n,
+        .k = k,
+        .a = {NULL, 0, size * k, size},
+        .b = {NULL, 0, size * n, size},
+        .c = {NULL, 0, size * n, size},
+    };
+}
+
+static void check_what_gains_by_turns(void)
+{
+    static const struct {
+        struct element_type type;
+        ptrdiff_t m, n, k;
+        bool gains;
+    } cases[] = {
+        {{ELEMENT_FLOAT, 4}, 4096, 4096, 4096, true},
+        {{ELEMENT_FLOAT, 4}, 4096, 4096, 32, false},
+        {{ELEMENT_FLOAT, 4}, 32, 4096, 4096, false},
+        {{ELEMENT_FLOAT, 8}, 4096, 4096, 4096, false},
+        {{ELEMENT_FLOAT, 8}, 8192, 9000, 8192, true},
+        {{ELEMENT_FLOAT, 2}, 16384, 16384, 16384, false},
+        {{ELEMENT_INTEGER, 8}, 4096, 4096, 4096, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct matmul_task task =
+            task_without_data(cases[i].type, cases[i].m, cases[i].n, cases[i].k);
+        struct plan plan;
+        expect(plan_make(&plan, &task, (size_t)1 << 40), "no plan");
+        expect(plan.in_turns == cases[i].gains, "case %zu: turns", i);
+        const size_t too_little = plan.slots[OPERAND_A].bytes + plan.slots[OPERAND_B].bytes;
+        expect(plan_make(&plan, &task, too_little) && !plan.in_turns, "case %zu: they fit?", i);
+    }
+}
+
+/* Every tile once, and every part of an operand first at the tile that says so. */
+static void check_order_of_turns(ptrdiff_t m, ptrdiff_t n)
+{
+    const struct matmul_task task =
+        task_without_data((struct element_type){ELEMENT_FLOAT, 4}, m, n, 1);
+    struct plan plan;
+    expect(plan_make_in_turns(&plan, &task, (size_t)1 << 40), "no turns");
+    bool *done = calloc((size_t)plan.tiles, sizeof *done);
+    ptrdiff_t elements = 0, parts[] = {0, 0};
+    for (ptrdiff_t tile = 0; tile < plan.tiles; tile++) {
+        const struct tile_of_plan of = plan_tile(&plan, tile);
+        bool *here = &done[of.part[OPERAND_A] * plan.column_count + of.part[OPERAND_B]];
+        expect(!*here, "tile %td: again", tile);
+        *here = true;
+        elements += of.m * of.n;
+        for (enum operand operand = OPERAND_A; operand <= OPERAND_B; operand++) {
+            const bool is_next = of.part[operand] == parts[operand];
+            expect(plan_tile_is_first(&plan, tile, operand) == is_next, "tile %td", tile);
+            parts[operand] += is_next;
+        }
+    }
+    expect(elements == m * n, "%td elements", elements);
+    free(done);
+}
+
+static void check_products_in_turns(void)
+{
+    struct device *device = fake_new((size_t)1 << 30);
+    struct pipeline *pipeline = pipeline_new(device, 0);
+    for (int i = 0; i < 30; i++) {
+        const ptrdiff_t m = 1 + (ptrdiff_t)random_below(300), n = 1 + (ptrdiff_t)random_below(300);
+        struct problem problem =
+            make_problem(types[random_below(sizeof types / sizeof types[0])], 1, m, n, 3);
+        struct plan plan;
+        expect(plan_make_in_turns(&plan, &problem.task, device->memory), "no turns");
+        threads_set_for_this_thread(1 + (int)random_below(5));
+        struct pipeline_report report;
+        const enum status status = pipeline_run(pipeline, &plan, &report);
+        expect(status == STATUS_OK, "turns: status %d", (int)status);
+        check_memory(&problem, status, "turns");
+        free_problem(&problem);
+    }
+    pipeline_delete(pipeline);
+    expect(fake_alive(device) == 0, "%ld objects are left", fake_alive(device));
+    fake_delete(device);
+}
+
 static void check_failures(enum status failure, int threads)
 {
     long failed = 0, right = 0;
@@ -301,6 +390,12 @@ int main(void)
     check_choice_settles(160e-6, 150e-6, true);
     check_random_tasks();
     check_large_tasks();
+    check_what_gains_by_turns();
+    check_order_of_turns(4096, 4096);
+    check_order_of_turns(4100, 30000);
+    check_order_of_turns(30000, 4100);
+    check_order_of_turns(9000, 13001);
+    check_products_in_turns();
     check_too_little_memory();
     check_callers();
     for (int threads = 1; threads <= 3; threads += 2) {

@@ -1,15 +1,13 @@
 // What the tiled kernel knows of types: what lies in memory, what is multiplied, what a sum is.
 #pragma once
 
+#include "sums.h"
+
 #include <cuda_fp16.h>
 #include <stdint.h>
 
 namespace
 {
-
-// The error of a sum grows with its length: long ones are made of shorter ones, which costs some
-// percent. OpenBLAS does so, too.
-constexpr int LONGEST_FLOAT_SUM = 384;
 
 template <typename T> struct Integer { // 8 and 16 bits are multiplied as 32, and cut off
     using Element = T;
@@ -93,7 +91,7 @@ template <typename T> struct Real {
     using Element = T;
     using Value = T;
     using Sum = T;
-    static constexpr int LONGEST_SUM = LONGEST_FLOAT_SUM;
+    static constexpr int LONGEST_SUM = sizeof(T) == 8 ? LONGEST_DOUBLE : LONGEST_SINGLE;
     static __device__ Value load(Element x)
     {
         return x;
@@ -143,7 +141,8 @@ template <typename T> struct Complex {
     using Element = Pair<T>;
     using Value = Pair<T>;
     using Sum = Pair<T>;
-    static constexpr int LONGEST_SUM = LONGEST_FLOAT_SUM;
+    static constexpr int LONGEST_SUM =
+        sizeof(T) == 8 ? LONGEST_COMPLEX_DOUBLE : LONGEST_COMPLEX_SINGLE;
     static __device__ Value load(Element x)
     {
         return x;

@@ -1,6 +1,8 @@
 /* Products of floats by cuBLAS, with IEEE results whatever the environment says. */
 #include "cublas.h"
 
+#include "sums.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -135,21 +137,16 @@ static cublasComputeType_t compute_type(const struct cublas *cublas, const struc
     }
 }
 
-/* The error of a sum grows with its length, and cuBLAS sums over all of k in one go. Shorter sums, which
- * are then added, are as exact as OpenBLAS's. They cost little where the operands' way to the device
- * takes longer than the product, and a tenth of it elsewhere: there they are somewhat longer. */
 static int64_t longest_sum(const struct gemm *gemm)
 {
-    enum { SINGLE = 512, DOUBLE = 384, COMPLEX = 256, LARGE = 512, LARGEST = 1024 };
-    const ptrdiff_t extent = gemm->m > gemm->n ? gemm->m : gemm->n;
-    const bool complex = gemm->type.kind == ELEMENT_COMPLEX;
+    const bool wide = computes_in_double(gemm->type);
     if (gemm->type.size == 2) {
-        return gemm->k;
+        return gemm->k; /* rounding the result costs more */
     }
-    if (extent > 4096) {
-        return (extent > 8192 ? LARGEST : LARGE) / (complex ? 2 : 1);
+    if (gemm->type.kind == ELEMENT_COMPLEX) {
+        return wide ? LONGEST_COMPLEX_DOUBLE : LONGEST_COMPLEX_SINGLE;
     }
-    return complex ? COMPLEX : computes_in_double(gemm->type) ? DOUBLE : SINGLE;
+    return wide ? LONGEST_DOUBLE : LONGEST_SINGLE;
 }
 
 /* cuBLAS counts by columns: what it sees is the transposed product. Sums over k from `first` on. */
