@@ -6,9 +6,10 @@ enum {
     /* Rows of one large product. Fewer rows leave multiprocessors idle, more make the ends longer
      * where nothing overlaps. */
     LEAST_PANEL = 256,
-    MOST_PANELS = 16,
-    MOST_PANELS_OF_MEDIUM = 8,
+    MOST_PANELS = 10,
+    MOST_PANELS_OF_MEDIUM = 6,
     LARGE = 4096,
+    MOST_STACKS = 16,
     ROUND = 64,
     ALIGNMENT = 256,
 };
@@ -84,7 +85,7 @@ static void choose_extents(struct plan *plan)
     plan->columns = task->n;
     if (task->batch > 1 && bytes < SMALL_MATRIX_BYTES) {
         const ptrdiff_t enough = (ptrdiff_t)(STACK_BYTES / bytes) + 1;
-        plan->batch = at_most(at_least(task->batch / MOST_PANELS, enough), task->batch);
+        plan->batch = at_most(at_least(task->batch / MOST_STACKS, enough), task->batch);
         return;
     }
     const ptrdiff_t longer = at_least(task->m, task->n);
