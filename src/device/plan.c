@@ -5,11 +5,10 @@
 enum {
     /* Rows of one large product. Fewer rows leave multiprocessors idle, more make the ends longer
      * where nothing overlaps. */
+    PANEL = 400,
     LEAST_PANEL = 256,
-    MOST_PANELS = 10,
-    MOST_PANELS_OF_MEDIUM = 6,
-    LARGE = 4096,
-    MOST_STACKS = 16,
+    PANELS_OF_SMALL = 4,
+    MOST_PANELS = 16,
     ROUND = 64,
     ALIGNMENT = 256,
 };
@@ -85,12 +84,12 @@ static void choose_extents(struct plan *plan)
     plan->columns = task->n;
     if (task->batch > 1 && bytes < SMALL_MATRIX_BYTES) {
         const ptrdiff_t enough = (ptrdiff_t)(STACK_BYTES / bytes) + 1;
-        plan->batch = at_most(at_least(task->batch / MOST_STACKS, enough), task->batch);
+        plan->batch = at_most(at_least(task->batch / MOST_PANELS, enough), task->batch);
         return;
     }
     const ptrdiff_t longer = at_least(task->m, task->n);
-    ptrdiff_t panels = longer >= LARGE ? MOST_PANELS : MOST_PANELS_OF_MEDIUM;
-    panels = at_most(panels, longer / LEAST_PANEL);
+    ptrdiff_t panels = at_most(longer / LEAST_PANEL, PANELS_OF_SMALL);
+    panels = at_most(at_least(panels, longer / PANEL), MOST_PANELS);
     panels = at_most(panels, (ptrdiff_t)(bytes / LEAST_TILE_BYTES));
     panels = at_least(at_least(panels / task->batch, panels > 1 ? 2 : 1), 1);
     const ptrdiff_t extent = at_most(divide_up(divide_up(longer, panels), ROUND) * ROUND, longer);
