@@ -11,9 +11,12 @@ enum {
      * packed anew for each tile, the second where at most one row is, again and again. */
     VERY_SHORT_ROW_BYTES = 256,
     SHORT_ROW_BYTES = 2048,
-    /* Tiles to pack fit the first-level cache twice. */
-    PACKED_BYTES = 16384,
-    PACKED_SIDE = 64,
+    /* Joined rows fit the first-level cache twice. */
+    JOINED_BYTES = 16384,
+    /* What lies across is packed in wide tiles: the other operands' rows are long enough to be foreseen
+     * by the processor, and lines that reach beyond a tile are still in a cache for the one below. */
+    PACKED_BYTES = 32768,
+    PACKED_COLUMNS = 256,
     /* Other tiles are large enough to hide what taking them costs. */
     TILE_ELEMENTS = 16384,
 };
@@ -143,8 +146,9 @@ static void plan(struct tiling *tiling)
         pack = pack || tiling->packed[in];
         largest_item = loop->item_size[in] > largest_item ? loop->item_size[in] : largest_item;
     }
-    const ptrdiff_t most = pack ? PACKED_BYTES / (ptrdiff_t)largest_item : TILE_ELEMENTS;
-    tiling->columns = least(column->n, tiling->joined || !pack ? most : PACKED_SIDE);
+    const ptrdiff_t bytes = tiling->joined ? JOINED_BYTES : PACKED_BYTES;
+    const ptrdiff_t most = pack ? bytes / (ptrdiff_t)largest_item : TILE_ELEMENTS;
+    tiling->columns = least(column->n, tiling->joined || !pack ? most : PACKED_COLUMNS);
     tiling->rows = least(row->n, most / tiling->columns);
     tiling->column_tiles = (column->n + tiling->columns - 1) / tiling->columns;
     tiling->row_tiles = (row->n + tiling->rows - 1) / tiling->rows;
