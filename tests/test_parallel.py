@@ -43,17 +43,17 @@ def test_ufuncs_without_results():
         assert ours.nout == 0
 
 
-def test_a_ufunc_without_data_for_its_loops():
-    """NumPy's C API allows NULL in place of the array."""
+def ufunc_of(loop):
+    """A ufunc of float64 whose inner loop calls ``loop(input, output, n, steps, data)``.
+
+    It has no data, which NumPy's C API allows.
+    """
     loop_type = ctypes.CFUNCTYPE(None, *(ctypes.c_void_p,) * 4)
 
     @loop_type
-    def negate(args, dimensions, steps, data):
+    def call(args, dimensions, steps, data):
         args, steps = (ctypes.cast(p, ctypes.POINTER(ctypes.c_ssize_t)) for p in (args, steps))
-        assert not data
-        for k in range(ctypes.c_ssize_t.from_address(dimensions).value):
-            value = ctypes.c_double.from_address(args[0] + k * steps[0]).value
-            ctypes.c_double.from_address(args[1] + k * steps[1]).value = -value
+        loop(args[0], args[1], ctypes.c_ssize_t.from_address(dimensions).value, steps[:2], data)
 
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
@@ -65,10 +65,40 @@ def test_a_ufunc_without_data_for_its_loops():
         *(ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int),
     )
     make = make_type(ctypes.c_void_p.from_address(api + ctypes.sizeof(ctypes.c_void_p)).value)
-    functions = (loop_type * 1)(negate)
+    functions = (loop_type * 1)(call)
     types = bytes([np.dtype(float).num] * 2)
-    theirs = make(ctypes.addressof(functions), None, types, 1, 1, 1, -1, b"negate", None, 0)
-    assert nc.parallel(theirs)(np.arange(3.0)).tolist() == [0.0, -1.0, -2.0]
+    ALIVE.append((call, functions, types))
+    return make(ctypes.addressof(functions), None, types, 1, 1, 1, -1, b"of_loop", None, 0)
+
+
+ALIVE = []  # what ufuncs only point to
+
+
+def test_a_ufunc_without_data_for_its_loops():
+    def negate(source, target, n, steps, data):
+        assert not data
+        for k in range(n):
+            value = ctypes.c_double.from_address(source + k * steps[0]).value
+            ctypes.c_double.from_address(target + k * steps[1]).value = -value
+
+    assert nc.parallel(ufunc_of(negate))(np.arange(3.0)).tolist() == [0.0, -1.0, -2.0]
+
+
+@pytest.mark.usefixtures("threads_always")
+@pytest.mark.parametrize("n", [65, 200, 3001, 100_003])
+def test_parts_begin_at_multiples_of_64_elements(n, regions):
+    """No two threads write to one line, and a loop's last few elements are where NumPy's are."""
+    parts = []
+    ours = nc.parallel(ufunc_of(lambda source, target, n, steps, data: parts.append((source, n))))
+    a = np.ones(n)
+    for _ in range(5):
+        ours(a, out=np.empty(n))
+        taken = sorted(((source - a.ctypes.data) // 8, count) for source, count in parts)
+        assert [begin for begin, _ in taken] == [0, *np.cumsum([c for _, c in taken])[:-1]]
+        assert sum(count for _, count in taken) == n and len(taken) > 1
+        assert all(begin % 64 == 0 for begin, _ in taken)
+        parts.clear()
+    assert regions() > 0
 
 
 def test_reductions_teach_nothing(regions):
