@@ -105,8 +105,8 @@ MUTATIONS = {
     ),
     "order of converted integers": (
         "src/ufuncs/call.c",
-        "NPY_KEEPORDER, dtype",
-        "NPY_CORDER, dtype",
+        "const bool by_iterator = call->row->converts &&",
+        "const bool by_iterator = false && call->row->converts &&",
     ),
     "sums of one block and the next": (
         "src/parallel/matmul_packed.c",
