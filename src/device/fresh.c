@@ -17,7 +17,7 @@ enum { LEAST_BYTES = 4 << 20, STEP = 2 << 20 };
 
 void fresh_initialize(struct fresh *fresh, const struct matmul_task *task)
 {
-    const struct part all = {task->c, task->batch, task->m, task->n};
+    const struct part all = {task->c, task->batch, task->m, task->n, 0};
     const uintptr_t bytes = (uintptr_t)part_elements(&all) * task->type.size;
     if (bytes >= LEAST_BYTES && part_is_contiguous(&all, task->type.size)) {
         /* Whole pages only: what lies in front and behind belongs to others. */

@@ -74,7 +74,7 @@ static enum status upload(struct worker *worker, const struct work *work, int sl
     struct run *run = worker->run;
     struct device *device = run->device;
     const ptrdiff_t size = (ptrdiff_t)run->size, n = work->end - work->first;
-    const ptrdiff_t part = plan_tile(run->plan, work->tile).part[work->operand];
+    const ptrdiff_t part = work->part.number;
     const device_address to =
         plan_address(run->plan, run->memory, work->operand, part) + (size_t)(work->first * size);
     const char *from = worker->lane->slot[slot];

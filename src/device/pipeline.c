@@ -41,7 +41,7 @@ static bool count_elements(struct run *run)
         for (ptrdiff_t tile = 0; tile < plan->tiles; tile++) {
             if (plan_tile_is_first(plan, tile, operand)) {
                 const struct part part = plan_part(plan, tile, operand);
-                left[plan_tile(plan, tile).part[operand]] = part_elements(&part);
+                left[part.number] = part_elements(&part);
             }
         }
         *(operand == OPERAND_C ? &run->down_left : &run->up_left[operand]) = left;

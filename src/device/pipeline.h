@@ -6,6 +6,7 @@
 #include "device.h"
 
 struct pipeline;
+struct plan;
 
 /* `memory` is the most that a call may take on the device, 0 for all that it has. NULL without host
  * memory. Keeps what it makes on the device until it is deleted. */
@@ -29,7 +30,6 @@ enum status pipeline_matmul(struct pipeline *pipeline, const struct matmul_task 
                             struct pipeline_report *report);
 
 /* Carries out a plan as it is. */
-struct plan;
 enum status pipeline_run(struct pipeline *pipeline, const struct plan *plan,
                          struct pipeline_report *report);
 

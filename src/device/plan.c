@@ -32,6 +32,12 @@ static ptrdiff_t divide_up(ptrdiff_t a, ptrdiff_t b)
     return (a + b - 1) / b;
 }
 
+/* Of each of so many parts of an extent, the last of which may be smaller. */
+static ptrdiff_t extent_of_part(ptrdiff_t extent, ptrdiff_t count)
+{
+    return divide_up(divide_up(extent, count), ROUND) * ROUND;
+}
+
 static ptrdiff_t magnitude(ptrdiff_t step)
 {
     return step < 0 ? -step : step;
@@ -92,12 +98,18 @@ static void choose_extents(struct plan *plan)
     panels = at_most(at_least(panels, longer / PANEL), MOST_PANELS);
     panels = at_most(panels, (ptrdiff_t)(bytes / LEAST_TILE_BYTES));
     panels = at_least(at_least(panels / task->batch, panels > 1 ? 2 : 1), 1);
-    const ptrdiff_t extent = at_most(divide_up(divide_up(longer, panels), ROUND) * ROUND, longer);
+    const ptrdiff_t extent = at_most(extent_of_part(longer, panels), longer);
     if (task->n > task->m) {
         plan->columns = extent;
     } else {
         plan->rows = extent;
     }
+}
+
+/* Whether all of the operand's parts stay on the device, from their turn on. */
+static bool comes_in_turns(const struct plan *plan, enum operand operand)
+{
+    return plan->in_turns && operand != OPERAND_C;
 }
 
 static void describe(struct plan *plan)
@@ -127,12 +139,11 @@ static void describe(struct plan *plan)
     a->transposed = lies_transposed(&task->a, task->m, task->k);
     b->transposed = lies_transposed(&task->b, task->k, task->n);
     c->transposed = false;
-    for (int i = 0; i < OPERANDS; i++) {
+    for (enum operand i = OPERAND_A; i < OPERANDS; i++) {
         struct slots *slots = &plan->slots[i];
-        slots->parts = divide_up(plan->tiles, slots->uses);
-        if (plan->in_turns && i != OPERAND_C) {
-            slots->parts = i == OPERAND_A ? plan->row_count : plan->column_count;
-        }
+        slots->parts = !comes_in_turns(plan, i) ? divide_up(plan->tiles, slots->uses)
+                       : i == OPERAND_A         ? plan->row_count
+                                                : plan->column_count;
         slots->bytes = (slots->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     }
 }
@@ -140,11 +151,11 @@ static void describe(struct plan *plan)
 static void choose_depths(struct plan *plan, ptrdiff_t depth)
 {
     plan->bytes = 0;
-    for (int i = 0; i < OPERANDS; i++) {
+    for (enum operand i = OPERAND_A; i < OPERANDS; i++) {
         struct slots *slots = &plan->slots[i];
         /* Two of what stays for several tiles: the next one comes while the last is in use. */
         slots->depth = at_most(slots->parts, slots->uses == 1 ? depth : at_most(depth, 2));
-        if (plan->in_turns && i != OPERAND_C) {
+        if (comes_in_turns(plan, i)) {
             slots->depth = slots->parts;
         }
         slots->offset = plan->bytes;
@@ -158,9 +169,9 @@ static bool shrink(struct plan *plan)
     if (plan->batch > 1) {
         plan->batch = divide_up(plan->batch, 2);
     } else if (plan->rows > LEAST_PANEL && plan->rows >= plan->columns / 8) {
-        plan->rows = divide_up(plan->rows, 2 * ROUND) * ROUND;
+        plan->rows = extent_of_part(plan->rows, 2);
     } else if (plan->columns > LEAST_PANEL) {
-        plan->columns = divide_up(plan->columns, 2 * ROUND) * ROUND;
+        plan->columns = extent_of_part(plan->columns, 2);
     } else if (plan->rows > 1) {
         plan->rows = divide_up(plan->rows, 2);
     } else if (plan->columns > 1) {
@@ -198,7 +209,7 @@ static bool gains_by_turns(const struct matmul_task *task)
 static ptrdiff_t extent_in_turns(ptrdiff_t extent)
 {
     enum { LEAST_COUNT = 4, MOST = 2048 };
-    return divide_up(divide_up(extent, at_least(extent / MOST, LEAST_COUNT)), ROUND) * ROUND;
+    return extent_of_part(extent, at_least(extent / MOST, LEAST_COUNT));
 }
 
 bool plan_make_in_turns(struct plan *plan, const struct matmul_task *task, size_t budget)
@@ -291,7 +302,7 @@ struct tile_of_plan plan_tile(const struct plan *plan, ptrdiff_t index)
 
 bool plan_tile_is_first(const struct plan *plan, ptrdiff_t index, enum operand operand)
 {
-    if (plan->in_turns && operand != OPERAND_C) {
+    if (comes_in_turns(plan, operand)) {
         const struct place place = place_of(plan, index);
         return (operand == OPERAND_A ? place.column : place.row) == 0;
     }
@@ -310,6 +321,7 @@ struct part plan_part(const struct plan *plan, ptrdiff_t index, enum operand ope
         tile.batch,
         operand == OPERAND_B ? task->k : tile.m,
         operand == OPERAND_A ? task->k : tile.n,
+        tile.part[operand],
     };
     part.from.data += place.batch * part.from.batch_step;
     if (operand != OPERAND_B) {

@@ -11,6 +11,7 @@ enum { PLAN_MOST_DEPTH = 32 };
 struct part {
     struct strided from; /* the first element, rows and columns as they are sent */
     ptrdiff_t batch, rows, columns;
+    ptrdiff_t number; /* which of the operand's parts it is */
 };
 
 /* One operand's part of a tile. Parts are numbered in the order in which they are needed; part i lies

@@ -198,7 +198,7 @@ static struct stored stored_part(const struct run *run, ptrdiff_t tile, enum ope
     const struct plan *plan = run->plan;
     const struct part part = plan_part(plan, tile, operand);
     return (struct stored){
-        .at = plan_address(plan, run->memory, operand, plan_tile(plan, tile).part[operand]),
+        .at = plan_address(plan, run->memory, operand, part.number),
         .transposed = plan->slots[operand].transposed,
         .batch_step = part.batch > 1 ? part.rows * part.columns : 0,
     };

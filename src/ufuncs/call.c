@@ -186,15 +186,10 @@ static int report_errors(const struct call *call)
 
 /* ---- operands that one loop can walk through ---- */
 
-enum fit {
-    FITS,
-    NEEDS_AXES, /* of one shape or not: more than one stride is needed */
-    UNUSUAL
-};
-
-/* The array that gives the shape, the steps, and in which order the elements lie. */
-static enum fit fit_one_loop(const struct call *call, PyArrayObject **shape, npy_intp step[],
-                             int *order)
+/* The array that gives the shape, the steps, and in which order the elements lie; false where more than
+ * one step for each operand is needed. */
+static bool fit_one_loop(const struct call *call, PyArrayObject **shape, npy_intp step[],
+                         int *order)
 {
     PyArrayObject *model = NULL;
     *order = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS;
@@ -209,7 +204,7 @@ static enum fit fit_one_loop(const struct call *call, PyArrayObject **shape, npy
             model = array;
         } else if (ndim != PyArray_NDIM(model) ||
                    !PyArray_CompareLists(PyArray_DIMS(array), PyArray_DIMS(model), ndim)) {
-            return NEEDS_AXES;
+            return false;
         }
         if (ndim == 1) {
             step[i] = PyArray_STRIDE(array, 0);
@@ -219,7 +214,7 @@ static enum fit fit_one_loop(const struct call *call, PyArrayObject **shape, npy
         }
     }
     *shape = model;
-    return *order != 0 ? FITS : NEEDS_AXES;
+    return *order != 0;
 }
 
 PyArrayObject *call_new_output(const struct call *call, int ndim, const npy_intp shape[],
@@ -297,11 +292,11 @@ static bool run(struct call *call, PyObject **result)
     PyArrayObject *shape;
     npy_intp step[CALL_MOST_OPERANDS];
     int order;
-    const enum fit fit = fit_one_loop(call, &shape, step, &order);
+    const bool fits = fit_one_loop(call, &shape, step, &order);
     /* Where NumPy casts, its iterator makes the output: its own strides tell axes of one apart. */
     const bool by_iterator = call->row->converts && call->array[call->table->inputs] == NULL &&
                              (order & NPY_ARRAY_C_CONTIGUOUS) == 0;
-    if (fit == FITS && !by_iterator) {
+    if (fits && !by_iterator) {
         return run_one_loop(call, shape, step, order, result);
     }
     return call_iterated(call, result);
