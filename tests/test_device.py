@@ -246,7 +246,7 @@ def test_errors_are_no_larger_than_numpys(dtype, gemm):
     errors = [
         np.sqrt(np.mean(np.abs(result[some] - exact) ** 2)) for result in (ours, np.matmul(a, b))
     ]
-    assert errors[0] <= 1.1 * errors[1], errors
+    assert errors[0] <= 1.03 * errors[1], errors  # a sample is off by a hundredth
 
 
 ENVIRONMENTS = {

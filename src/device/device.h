@@ -76,8 +76,15 @@ struct gemm {
     enum gemm_kernel kernel;
     ptrdiff_t batch, m, n, k;
     struct stored a, b;
-    device_address c; /* m by n, row by row, matrix after matrix */
+    device_address c;     /* m by n, row by row, matrix after matrix */
+    device_address spare; /* as much memory to compute in; 0: none, see gemm_has_spare */
 };
+
+/* Long sums of complex numbers are as exact as a processor's only if parts of them are summed apart. */
+static inline bool gemm_has_spare(struct element_type type, ptrdiff_t k)
+{
+    return type.kind == ELEMENT_COMPLEX && k > 512;
+}
 
 /* ---- the device ---- */
 

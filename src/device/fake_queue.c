@@ -39,6 +39,10 @@ void fake_run_until(struct fake *fake, struct queue *queue, uint64_t ticket)
             memcpy(operation.to, operation.from, operation.bytes);
         } else if (operation.kind == MULTIPLY && !fake->lost) {
             const struct gemm *gemm = &operation.gemm;
+            if (gemm->spare != 0) {
+                const size_t elements = (size_t)(gemm->batch * gemm->m * gemm->n);
+                memset(fake_pointer(gemm->spare), 0xFF, elements * gemm->type.size);
+            }
             fake_multiply(gemm, fake_pointer(gemm->a.at), fake_pointer(gemm->b.at),
                           fake_pointer(gemm->c));
         } else if (operation.kind == RELEASE) {

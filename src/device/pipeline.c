@@ -118,7 +118,7 @@ static enum status run_on_threads(struct run *run, struct pipeline_report *repor
     report->times = run->times;
     report->times.end = run_seconds(run);
     /* What failed may still be at work. A queue may have its own failure to tell first. */
-    for (int i = 0; i < COMPUTE_QUEUES && run->status != STATUS_OK; i++) {
+    for (int i = 0; i < PLAN_QUEUES && run->status != STATUS_OK; i++) {
         if (device->drain(device, run->session->compute[i]) != STATUS_OK) {
             device->drain(device, run->session->compute[i]);
         }

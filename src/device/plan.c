@@ -161,6 +161,11 @@ static void choose_depths(struct plan *plan, ptrdiff_t depth)
         slots->offset = plan->bytes;
         plan->bytes += (size_t)slots->depth * slots->bytes;
     }
+    plan->spare_offset = 0;
+    if (gemm_has_spare(plan->task.type, plan->task.k)) {
+        plan->spare_offset = plan->bytes;
+        plan->bytes += (size_t)at_most(plan->tiles, PLAN_QUEUES) * plan->slots[OPERAND_C].bytes;
+    }
 }
 
 /* Makes tiles smaller, in the order in which it costs least. */
@@ -347,4 +352,12 @@ device_address plan_address(const struct plan *plan, device_address base, enum o
 {
     const struct slots *slots = &plan->slots[operand];
     return base + slots->offset + (size_t)(part % slots->depth) * slots->bytes;
+}
+
+device_address plan_spare(const struct plan *plan, device_address base, ptrdiff_t tile)
+{
+    const size_t queue = (size_t)(tile % PLAN_QUEUES);
+    return plan->spare_offset == 0
+               ? 0
+               : base + plan->spare_offset + queue * plan->slots[OPERAND_C].bytes;
 }

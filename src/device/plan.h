@@ -5,7 +5,10 @@
 
 #include "device.h"
 
-enum { PLAN_MOST_DEPTH = 32 };
+enum {
+    PLAN_MOST_DEPTH = 32,
+    PLAN_QUEUES = 3, /* tile i is multiplied in queue i % PLAN_QUEUES */
+};
 
 /* A stack of blocks as it is sent and lies on the device: all rows of a block, without gaps. */
 struct part {
@@ -33,7 +36,8 @@ struct plan {
     ptrdiff_t batches, row_count, column_count, tiles;
     bool in_turns; /* columns of b and rows of a come in turns, and stay */
     struct slots slots[OPERANDS];
-    size_t bytes; /* on the device */
+    size_t spare_offset; /* of a slot of c's size per queue; 0: products need none */
+    size_t bytes;        /* on the device */
 };
 
 struct tile_of_plan {
@@ -57,5 +61,8 @@ struct part plan_part(const struct plan *plan, ptrdiff_t tile, enum operand oper
 
 device_address plan_address(const struct plan *plan, device_address base, enum operand operand,
                             ptrdiff_t part);
+
+/* What the product of a tile may compute in, or 0. */
+device_address plan_spare(const struct plan *plan, device_address base, ptrdiff_t tile);
 
 #endif

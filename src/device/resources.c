@@ -89,7 +89,7 @@ static void session_delete(struct device *device, struct session *session)
         device->release_event(device, session->downloaded[i]);
     }
     device->release_event(device, session->uploaded);
-    for (int i = 0; i < COMPUTE_QUEUES; i++) {
+    for (int i = 0; i < PLAN_QUEUES; i++) {
         device->release_queue(device, session->compute[i]);
     }
     device->release_queue(device, session->upload);
@@ -103,7 +103,7 @@ static enum status session_fill(struct device *device, struct session *session)
     if (status == STATUS_OK) {
         status = device->new_queue(device, &session->download);
     }
-    for (int i = 0; i < COMPUTE_QUEUES && status == STATUS_OK; i++) {
+    for (int i = 0; i < PLAN_QUEUES && status == STATUS_OK; i++) {
         status = device->new_queue(device, &session->compute[i]);
     }
     if (status == STATUS_OK) {

@@ -10,7 +10,6 @@ enum {
      * device. Half of a thread's may wait for products while it uploads with the others. */
     LANE_SLOTS = 8,
     SLOT_BYTES = 1 << 20,
-    COMPUTE_QUEUES = 3,
 };
 
 /* A thread's share of the pinned ring. */
@@ -23,7 +22,7 @@ struct lane {
 /* What a call needs. */
 struct session {
     struct session *next;
-    struct queue *upload, *download, *compute[COMPUTE_QUEUES];
+    struct queue *upload, *download, *compute[PLAN_QUEUES];
     struct event *uploaded;
     struct event *multiplied[PLAN_MOST_DEPTH], *downloaded[PLAN_MOST_DEPTH];
 };

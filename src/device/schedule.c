@@ -209,7 +209,7 @@ static enum status multiply(const struct run *run, ptrdiff_t tile)
     struct device *device = run->device;
     struct session *session = run->session;
     const struct plan *plan = run->plan;
-    struct queue *queue = session->compute[tile % COMPUTE_QUEUES];
+    struct queue *queue = session->compute[tile % PLAN_QUEUES];
     const ptrdiff_t depth = run_result_depth(run);
     const struct tile_of_plan of = plan_tile(plan, tile);
     const struct gemm gemm = {
@@ -223,6 +223,7 @@ static enum status multiply(const struct run *run, ptrdiff_t tile)
         .a = stored_part(run, tile, OPERAND_A),
         .b = stored_part(run, tile, OPERAND_B),
         .c = plan_address(plan, run->memory, OPERAND_C, tile),
+        .spare = plan_spare(plan, run->memory, tile),
     };
     enum status status = device->record(device, session->uploaded, session->upload);
     if (status == STATUS_OK) {

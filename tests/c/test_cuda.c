@@ -71,10 +71,10 @@ static bool make_buffers(struct buffers *of, const struct gemm *gemm)
     of->b_bytes = size * (size_t)b;
     of->c_bytes = size * (size_t)(gemm->batch * gemm->m * gemm->n);
     void *pinned = NULL;
-    if (!works(device->alloc_pinned(device, of->a_bytes + of->b_bytes + of->c_bytes + 64, &pinned),
-               "pinned memory") ||
-        !works(device->alloc(device, queue, of->a_bytes + of->b_bytes + of->c_bytes + 768,
-                             &of->on_device),
+    const size_t bytes = of->a_bytes + of->b_bytes + of->c_bytes;
+    const size_t spare_bytes = gemm_has_spare(gemm->type, gemm->k) ? of->c_bytes : 0;
+    if (!works(device->alloc_pinned(device, bytes + 64, &pinned), "pinned memory") ||
+        !works(device->alloc(device, queue, bytes + spare_bytes + 1024, &of->on_device),
                "device memory")) {
         device->release_pinned(device, pinned);
         return false;
@@ -111,6 +111,7 @@ static void check(int type, struct gemm gemm)
     gemm.a.at = of.on_device;
     gemm.b.at = gemm.a.at + aligned(of.a_bytes);
     gemm.c = gemm.b.at + aligned(of.b_bytes);
+    gemm.spare = gemm_has_spare(gemm.type, gemm.k) ? gemm.c + aligned(of.c_bytes) : 0;
     fake_multiply(&gemm, of.a, of.b, of.expected);
     if (works(device->upload(device, queue, gemm.a.at, of.a, of.a_bytes), "copying a") &&
         works(device->upload(device, queue, gemm.b.at, of.b, of.b_bytes), "copying b") &&
@@ -184,6 +185,7 @@ static void time_kernels(ptrdiff_t n)
 {
     for (int type = 0; type < TYPES; type++) {
         const size_t bytes = types[type].type.size * (size_t)(n * n);
+        const bool spare = gemm_has_spare(types[type].type, n);
         const double operations =
             (types[type].type.kind == ELEMENT_COMPLEX ? 8.0 : 2.0) * pow((double)n, 3);
         struct gemm gemm = {.type = types[type].type,
@@ -192,11 +194,12 @@ static void time_kernels(ptrdiff_t n)
                             .m = n,
                             .n = n,
                             .k = n};
-        if (!works(device->alloc(device, queue, 3 * bytes, &gemm.a.at), "device memory")) {
+        if (!works(device->alloc(device, queue, 4 * bytes, &gemm.a.at), "device memory")) {
             return;
         }
         gemm.b.at = gemm.a.at + bytes;
         gemm.c = gemm.b.at + bytes;
+        gemm.spare = spare ? gemm.c + bytes : 0;
         gemm.kernel = GEMM_TILED;
         printf("%-10s %td: tiled %6.2f T/s", types[type].name, n,
                operations / shortest(&gemm) / 1e12);

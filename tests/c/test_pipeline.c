@@ -188,6 +188,41 @@ static void check_products_in_turns(void)
     fake_delete(device);
 }
 
+/* Memory to compute in, which the fake device fills with NaNs. */
+static void check_spare_memory(void)
+{
+    ptrdiff_t most_tiles = 0;
+    for (int i = 0; i < 20; i++) {
+        const struct element_type type = {ELEMENT_COMPLEX, random_below(2) == 0 ? 8 : 16};
+        const ptrdiff_t m = 1 + (ptrdiff_t)random_below(40), n = 1 + (ptrdiff_t)random_below(40);
+        struct problem problem = make_problem(type, 1 + (ptrdiff_t)random_below(3), m, n, 513);
+        const size_t limit = least_memory(&problem.task) * (1 + random_below(8));
+        struct device *device = fake_new((size_t)1 << 30);
+        struct plan plan;
+        expect(plan_make(&plan, &problem.task, limit), "no plan");
+        for (ptrdiff_t tile = 0; tile < plan.tiles; tile++) {
+            const struct tile_of_plan of = plan_tile(&plan, tile);
+            const size_t spare = plan_spare(&plan, 1, tile) - 1;
+            expect(spare > 0 && spare + (size_t)(of.batch * of.m * of.n) * type.size <= plan.bytes,
+                   "tile %td: spare memory from %zu of %zu on", tile, spare, plan.bytes);
+            expect(tile == 0 || plan_spare(&plan, 1, tile - 1) != spare + 1,
+                   "tile %td: the same as the one before", tile);
+        }
+        most_tiles = plan.tiles > most_tiles ? plan.tiles : most_tiles;
+        struct pipeline *pipeline = pipeline_new(device, limit);
+        threads_set_for_this_thread(1 + (int)random_below(5));
+        struct pipeline_report report;
+        const enum status status = pipeline_matmul(pipeline, &problem.task, &report);
+        expect(status == STATUS_OK, "spare: status %d", (int)status);
+        check_memory(&problem, status, "spare");
+        pipeline_delete(pipeline);
+        expect(fake_alive(device) == 0, "%ld objects are left", fake_alive(device));
+        fake_delete(device);
+        free_problem(&problem);
+    }
+    expect(most_tiles > PLAN_QUEUES, "at most %td tiles", most_tiles);
+}
+
 static void check_failures(enum status failure, int threads)
 {
     long failed = 0, right = 0;
@@ -396,6 +431,7 @@ int main(void)
     check_order_of_turns(30000, 4100);
     check_order_of_turns(9000, 13001);
     check_products_in_turns();
+    check_spare_memory();
     check_too_little_memory();
     check_callers();
     for (int threads = 1; threads <= 3; threads += 2) {

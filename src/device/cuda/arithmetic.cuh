@@ -1,8 +1,6 @@
 // What the tiled kernel knows of types: what lies in memory, what is multiplied, what a sum is.
 #pragma once
 
-#include "sums.h"
-
 #include <cuda_fp16.h>
 #include <stdint.h>
 
@@ -13,7 +11,7 @@ template <typename T> struct Integer { // 8 and 16 bits are multiplied as 32, an
     using Element = T;
     using Value = uint32_t;
     using Sum = uint32_t;
-    static constexpr int LONGEST_SUM = 0; // there is no longest
+    static constexpr bool IN_SLABS = false;
     static __device__ Value load(Element x)
     {
         return x;
@@ -41,7 +39,7 @@ struct Integer64 {
         uint64_t low;
         uint32_t high;
     };
-    static constexpr int LONGEST_SUM = 0; // there is no longest
+    static constexpr bool IN_SLABS = false;
     static __device__ Value load(Element x)
     {
         return x;
@@ -68,7 +66,7 @@ struct Boolean {
     using Element = uint8_t;
     using Value = uint32_t;
     using Sum = uint32_t;
-    static constexpr int LONGEST_SUM = 0; // there is no longest
+    static constexpr bool IN_SLABS = false;
     static __device__ Value load(Element x)
     {
         return x != 0;
@@ -91,7 +89,7 @@ template <typename T> struct Real {
     using Element = T;
     using Value = T;
     using Sum = T;
-    static constexpr int LONGEST_SUM = sizeof(T) == 8 ? LONGEST_DOUBLE : LONGEST_SINGLE;
+    static constexpr bool IN_SLABS = true;
     static __device__ Value load(Element x)
     {
         return x;
@@ -114,7 +112,7 @@ struct Half {
     using Element = __half;
     using Value = float;
     using Sum = float;
-    static constexpr int LONGEST_SUM = 0; // there is no longest
+    static constexpr bool IN_SLABS = false;
     static __device__ Value load(Element x)
     {
         return __half2float(x);
@@ -141,8 +139,7 @@ template <typename T> struct Complex {
     using Element = Pair<T>;
     using Value = Pair<T>;
     using Sum = Pair<T>;
-    static constexpr int LONGEST_SUM =
-        sizeof(T) == 8 ? LONGEST_COMPLEX_DOUBLE : LONGEST_COMPLEX_SINGLE;
+    static constexpr bool IN_SLABS = true;
     static __device__ Value load(Element x)
     {
         return x;

@@ -1,8 +1,6 @@
 /* Products of floats by cuBLAS, with IEEE results whatever the environment says. */
 #include "cublas.h"
 
-#include "sums.h"
-
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -137,37 +135,25 @@ static cublasComputeType_t compute_type(const struct cublas *cublas, const struc
     }
 }
 
-static int64_t longest_sum(const struct gemm *gemm)
-{
-    const bool wide = computes_in_double(gemm->type);
-    if (gemm->type.size == 2) {
-        return gemm->k; /* rounding the result costs more */
-    }
-    if (gemm->type.kind == ELEMENT_COMPLEX) {
-        return wide ? LONGEST_COMPLEX_DOUBLE : LONGEST_COMPLEX_SINGLE;
-    }
-    return wide ? LONGEST_DOUBLE : LONGEST_SINGLE;
-}
-
-/* cuBLAS counts by columns: what it sees is the transposed product. Sums over k from `first` on. */
-static cublasStatus_t add_products(const struct cublas *cublas, cublasHandle_t handle,
-                                   const struct gemm *gemm, int64_t first, int64_t k)
+/* cuBLAS counts by columns: what it sees is the transposed product. */
+cublasStatus_t cublas_multiply(const struct cublas *cublas, cublasHandle_t handle,
+                               const struct gemm *gemm, const struct slab *slab)
 {
     static const float singles[] = {1, 0, 0, 0};
     static const double doubles[] = {1, 0, 0, 0};
     const bool wide = computes_in_double(gemm->type);
     const void *one = wide ? (const void *)doubles : singles;
     const void *zero = wide ? (const void *)(doubles + 2) : singles + 2;
-    const void *beta = first == 0 ? zero : one;
+    const void *beta = slab->adds ? one : zero;
     const cudaDataType_t type = data_type(gemm->type);
     const cublasComputeType_t compute = compute_type(cublas, gemm);
     const cublasOperation_t of_b = gemm->b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t of_a = gemm->a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    const int64_t m = gemm->m, n = gemm->n, size = (int64_t)gemm->type.size;
+    const int64_t m = gemm->m, n = gemm->n, k = slab->k, size = (int64_t)gemm->type.size;
     const int64_t lda = gemm->a.transposed ? m : gemm->k, ldb = gemm->b.transposed ? gemm->k : n;
-    const char *a = (const char *)gemm->a.at + first * size * (gemm->a.transposed ? m : 1);
-    const char *b = (const char *)gemm->b.at + first * size * (gemm->b.transposed ? 1 : n);
-    void *c = (void *)gemm->c;
+    const char *a = (const char *)gemm->a.at + slab->first * size * (gemm->a.transposed ? m : 1);
+    const char *b = (const char *)gemm->b.at + slab->first * size * (gemm->b.transposed ? 1 : n);
+    void *c = (void *)slab->c;
     if (gemm->batch == 1) {
         return cublas->gemm(handle, of_b, of_a, n, m, k, one, b, type, ldb, a, type, lda, beta, c,
                             type, n, compute, CUBLAS_GEMM_DEFAULT);
@@ -175,16 +161,4 @@ static cublasStatus_t add_products(const struct cublas *cublas, cublasHandle_t h
     return cublas->gemm_batched(handle, of_b, of_a, n, m, k, one, b, type, ldb, gemm->b.batch_step,
                                 a, type, lda, gemm->a.batch_step, beta, c, type, n, m * n,
                                 gemm->batch, compute, CUBLAS_GEMM_DEFAULT);
-}
-
-cublasStatus_t cublas_multiply(const struct cublas *cublas, cublasHandle_t handle,
-                               const struct gemm *gemm)
-{
-    const int64_t longest = longest_sum(gemm);
-    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
-    for (int64_t first = 0; first < gemm->k && status == CUBLAS_STATUS_SUCCESS; first += longest) {
-        const int64_t left = gemm->k - first;
-        status = add_products(cublas, handle, gemm, first, left < longest ? left : longest);
-    }
-    return status;
 }

@@ -2,7 +2,7 @@
 #ifndef NUMC_CUDA_CUBLAS_H
 #define NUMC_CUDA_CUBLAS_H
 
-#include "device.h"
+#include "slab.h"
 
 #include <cublas_v2.h>
 
@@ -17,6 +17,6 @@ cublasStatus_t cublas_handle(const struct cublas *cublas, cudaStream_t stream,
 void cublas_release(const struct cublas *cublas, cublasHandle_t handle);
 
 cublasStatus_t cublas_multiply(const struct cublas *cublas, cublasHandle_t handle,
-                               const struct gemm *gemm);
+                               const struct gemm *gemm, const struct slab *slab);
 
 #endif

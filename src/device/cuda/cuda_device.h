@@ -27,6 +27,8 @@ struct queue {
 enum status cuda_translate(struct device *device, cudaError_t error, const char *what);
 enum status cuda_translate_cublas(struct device *device, cublasStatus_t status);
 
+enum status cuda_multiply(struct device *device, struct queue *queue, const struct gemm *gemm);
+
 /* Fills in the entries of memory, queues, events, copies and products. */
 void cuda_set_work_entries(struct device *device);
 

@@ -1,6 +1,5 @@
-/* Memory, queues, events, copies and products. */
+/* Memory, queues, events and copies. */
 #include "cuda_device.h"
-#include "tiled.h"
 
 #include <stdlib.h>
 
@@ -123,7 +122,7 @@ static enum status drain(struct device *device, struct queue *queue)
     return cuda_translate(device, cudaStreamSynchronize(queue->stream), "waiting for the GPU");
 }
 
-/* ---- copies and products ---- */
+/* ---- copies ---- */
 
 static enum status upload(struct device *device, struct queue *queue, device_address to,
                           const void *from, size_t bytes)
@@ -140,23 +139,6 @@ static enum status download(struct device *device, struct queue *queue, void *to
         device,
         cudaMemcpyAsync(to, (const void *)from, bytes, cudaMemcpyDeviceToHost, queue->stream),
         "copying from the GPU");
-}
-
-static enum status multiply(struct device *device, struct queue *queue, const struct gemm *gemm)
-{
-    const struct cuda_device *cuda = (struct cuda_device *)device;
-    const bool tiled = gemm->kernel == GEMM_TILED || gemm->type.kind <= ELEMENT_INTEGER;
-    if (tiled) {
-        return cuda_translate(device, tiled_multiply(gemm, cuda->multiprocessors, queue->stream),
-                              "starting a kernel");
-    }
-    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
-    if (queue->handle == NULL) {
-        status = cublas_handle(cuda->cublas, queue->stream, &queue->handle);
-    }
-    return cuda_translate_cublas(device, status == CUBLAS_STATUS_SUCCESS
-                                             ? cublas_multiply(cuda->cublas, queue->handle, gemm)
-                                             : status);
 }
 
 void cuda_set_work_entries(struct device *device)
@@ -176,5 +158,5 @@ void cuda_set_work_entries(struct device *device)
     device->drain = drain;
     device->upload = upload;
     device->download = download;
-    device->multiply = multiply;
+    device->multiply = cuda_multiply;
 }

@@ -150,7 +150,7 @@ __device__ void store_sums(const Problem &problem, int64_t matrix, int64_t row, 
             const int64_t s = column + place_of<VECTOR>(j, my_column);
             if (r < problem.m && s < problem.n) {
                 Element &to = c[r * problem.n + s];
-                if (Arithmetic::LONGEST_SUM > 0 && problem.adds) {
+                if (Arithmetic::IN_SLABS && problem.adds) {
                     to = Arithmetic::add(to, sum[i][j]);
                 } else {
                     to = Arithmetic::store(sum[i][j]);
@@ -242,30 +242,12 @@ cudaError_t launch_tile(const Problem &problem, cudaStream_t stream)
 
 // Large tiles, unless they leave half of the multiprocessors without work, or consist of edges.
 template <typename Arithmetic, typename Large, typename Small>
-cudaError_t launch_sums(const Problem &problem, int multiprocessors, cudaStream_t stream)
+cudaError_t launch(const Problem &problem, int multiprocessors, cudaStream_t stream)
 {
     const bool large = problem.m > Small::rows && problem.n > Small::columns &&
                        2 * tiles_of<Large>(problem) * problem.batch > multiprocessors;
     return large ? launch_tile<Arithmetic, Large>(problem, stream)
                  : launch_tile<Arithmetic, Small>(problem, stream);
-}
-
-// Sums that are too long in parts, one kernel after the other.
-template <typename Arithmetic, typename Large, typename Small>
-cudaError_t launch(Problem problem, int multiprocessors, cudaStream_t stream)
-{
-    using Element = typename Arithmetic::Element;
-    const int64_t k = problem.k;
-    const int64_t longest = Arithmetic::LONGEST_SUM > 0 ? Arithmetic::LONGEST_SUM : k;
-    cudaError_t error = cudaSuccess;
-    for (int64_t first = 0; first < k && error == cudaSuccess; first += longest) {
-        problem.k = k - first < longest ? k - first : longest;
-        problem.adds = first > 0;
-        error = launch_sums<Arithmetic, Large, Small>(problem, multiprocessors, stream);
-        problem.a = (const Element *)problem.a + longest * problem.a_column;
-        problem.b = (const Element *)problem.b + longest * problem.b_row;
-    }
-    return error;
 }
 
 template <typename Arithmetic>
@@ -288,27 +270,54 @@ cudaError_t launch_16(const Problem &problem, int multiprocessors, cudaStream_t 
         problem, multiprocessors, stream);
 }
 
+template <typename T> __global__ void add(Pair<T> *to, const Pair<T> *from, int64_t count)
+{
+    const int64_t step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
+        const Pair<T> sum = to[i], more = from[i];
+        to[i] = {sum.real + more.real, sum.imaginary + more.imaginary};
+    }
+}
+
+template <typename T> cudaError_t launch_add(const struct gemm *gemm, cudaStream_t stream)
+{
+    constexpr int64_t MOST_BLOCKS = 2048; // enough to keep the memory of any GPU busy
+    const int64_t count = gemm->batch * gemm->m * gemm->n;
+    const int64_t blocks = (count + THREADS - 1) / THREADS;
+    add<<<(unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS), THREADS, 0, stream>>>(
+        (Pair<T> *)gemm->c, (const Pair<T> *)gemm->spare, count);
+    return cudaGetLastError();
+}
+
 } // namespace
 
-extern "C" cudaError_t tiled_multiply(const struct gemm *gemm, int multiprocessors,
-                                      cudaStream_t stream)
+extern "C" cudaError_t tiled_add(const struct gemm *gemm, cudaStream_t stream)
+{
+    return gemm->type.size == 8 ? launch_add<float>(gemm, stream)
+                                : launch_add<double>(gemm, stream);
+}
+
+extern "C" cudaError_t tiled_multiply(const struct gemm *gemm, const struct slab *slab,
+                                      int multiprocessors, cudaStream_t stream)
 {
     const int64_t m = gemm->m, n = gemm->n, k = gemm->k;
-    const Problem problem = {(const void *)gemm->a.at,
-                             (const void *)gemm->b.at,
-                             (void *)gemm->c,
+    const size_t size = gemm->type.size;
+    const int64_t a_first = slab->first * (gemm->a.transposed ? m : 1);
+    const int64_t b_first = slab->first * (gemm->b.transposed ? 1 : n);
+    const Problem problem = {(const char *)gemm->a.at + a_first * (int64_t)size,
+                             (const char *)gemm->b.at + b_first * (int64_t)size,
+                             (void *)slab->c,
                              gemm->batch,
                              m,
                              n,
-                             k,
+                             slab->k,
                              gemm->a.transposed ? 1 : k,
                              gemm->a.transposed ? m : 1,
                              gemm->a.batch_step,
                              gemm->b.transposed ? 1 : n,
                              gemm->b.transposed ? k : 1,
                              gemm->b.batch_step,
-                             false};
-    const size_t size = gemm->type.size;
+                             slab->adds};
     switch (gemm->type.kind) {
     case ELEMENT_BOOL:
         return launch_4<Boolean>(problem, multiprocessors, stream);

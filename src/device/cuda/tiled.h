@@ -3,14 +3,22 @@
 #ifndef NUMC_CUDA_TILED_H
 #define NUMC_CUDA_TILED_H
 
-#include "device.h"
+#include "slab.h"
 
 #include <cuda_runtime_api.h>
 
 #ifdef __cplusplus
-extern "C"
+extern "C" {
 #endif
-    cudaError_t
-    tiled_multiply(const struct gemm *gemm, int multiprocessors, cudaStream_t stream);
+
+cudaError_t tiled_multiply(const struct gemm *gemm, const struct slab *slab, int multiprocessors,
+                           cudaStream_t stream);
+
+/* c += what was computed in the spare memory, of complex numbers. */
+cudaError_t tiled_add(const struct gemm *gemm, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
