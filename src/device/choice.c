@@ -16,7 +16,13 @@ static const double MEMORY_RATE = 100e9;
 static const double CLOSE = 3;
 /* What is done so soon stays on the processor: no device is reached in less. */
 static const double SHORT_SECONDS = 60e-6;
-enum { TRIES = 3 };
+/* Threads of libgomp and OpenBLAS spin so long after their work, in the way of the other side's. */
+static const double SPINNING_SECONDS = 0.1;
+/* The other side must be faster by so much to be worth a change, which sets threads spinning. */
+static const double WORTH_CHANGING = 1.07;
+/* What a call is worth as a measurement, if threads of the other side may be in the way 1; and how much
+ * is enough. */
+enum { UNDISTURBED = 32, KNOWN = 3 * UNDISTURBED };
 
 double choice_clock(void)
 {
@@ -92,26 +98,38 @@ static struct place place_of(const struct matmul_task *task)
 static bool is_known(const struct measured *measured, const struct matmul_task *task)
 {
     const struct place at = place_of(task);
-    return measured->times[at.type][at.operations][at.bytes] >= TRIES;
+    return measured->worth[at.type][at.operations][at.bytes] >= KNOWN;
 }
 
-/* The shortest time is what it takes; the others had something else to wait for, now or always. Threads
- * of the other side, which spin for some ms after its calls, delay the first call only: if that
- * counted, two sides that are about equal would take turns for ever, and both be slow. */
+/* Whether threads of the other side may have been in the way of a call of this one that ends now. */
+static bool is_disturbed(struct choice *choice, const struct measured *measured, double seconds)
+{
+    const double now = choice->clock();
+    if (atomic_exchange(&choice->last, measured) != measured) {
+        choice->changed = now - seconds;
+    }
+    return now - choice->changed < SPINNING_SECONDS;
+}
+
+/* The shortest time is what it takes; the others had something else to wait for, now or always. If the
+ * calls after a change of sides counted as well, two sides that are about equal would take turns for
+ * ever, and all calls be ten times as slow. */
 static void learn(struct choice *choice, struct measured *measured, const struct matmul_task *task,
                   double seconds, double predicted)
 {
-    const bool changed = atomic_exchange(&choice->last, measured) != measured;
+    const bool disturbed = is_disturbed(choice, measured, seconds);
     const struct place at = place_of(task);
     _Atomic float *cell = &measured->cell[at.type][at.operations][at.bytes];
-    _Atomic unsigned char *times = &measured->times[at.type][at.operations][at.bytes];
+    _Atomic unsigned char *worth = &measured->worth[at.type][at.operations][at.bytes];
     _Atomic float *correction = &measured->correction[at.type];
     const float now = (float)(seconds / predicted), before = *cell;
-    *cell = before == 0 ? now : fminf(now, changed ? before : 1.1F * before);
-    if (*times > 0) {
+    const bool first = before == 0; /* tells little: libraries load what it needs */
+    *cell = first ? now : fminf(now, disturbed ? before : 1.02F * before);
+    if (!first && !disturbed) {
         *correction = *correction == 0 ? now : 0.75F * *correction + 0.25F * now;
     }
-    *times += *times < TRIES;
+    const int more = *worth + (first || disturbed ? 1 : UNDISTURBED);
+    *worth = (unsigned char)(more < KNOWN ? more : KNOWN);
 }
 
 static double seconds_of(const struct measured *measured, const struct matmul_task *task,
@@ -119,8 +137,7 @@ static double seconds_of(const struct measured *measured, const struct matmul_ta
 {
     const struct place at = place_of(task);
     const float correction = measured->correction[at.type];
-    /* The first call of a kind tells little: libraries load what it needs. */
-    if (measured->times[at.type][at.operations][at.bytes] > 1) {
+    if (is_known(measured, task)) {
         return predicted * (double)measured->cell[at.type][at.operations][at.bytes];
     }
     return predicted * (double)(correction != 0 ? correction : 1);
@@ -194,7 +211,8 @@ bool choice_prefers_device(const struct choice *choice, const struct matmul_task
     if (processor < CLOSE * on_device && !is_known(&choice->processor, task)) {
         return false;
     }
-    return on_device < processor;
+    return choice->last == &choice->device ? on_device < WORTH_CHANGING * processor
+                                           : WORTH_CHANGING * on_device < processor;
 }
 
 void choice_note_processor(struct choice *choice, const struct matmul_task *task, double seconds,

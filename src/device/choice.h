@@ -9,9 +9,9 @@ enum { CHOICE_TYPES = 10, CHOICE_OPERATIONS = 48, CHOICE_BYTES = 32 };
 
 /* What was measured as a multiple of what was predicted; 0: unknown. */
 struct measured {
-    /* By type, number of operations and number of bytes, and how often. */
+    /* By type, number of operations and number of bytes, and what that is worth. */
     _Atomic float cell[CHOICE_TYPES][CHOICE_OPERATIONS][CHOICE_BYTES];
-    _Atomic unsigned char times[CHOICE_TYPES][CHOICE_OPERATIONS][CHOICE_BYTES];
+    _Atomic unsigned char worth[CHOICE_TYPES][CHOICE_OPERATIONS][CHOICE_BYTES];
     _Atomic float correction[CHOICE_TYPES]; /* of cells that are unknown */
 };
 
@@ -20,6 +20,7 @@ struct choice {
     _Atomic double lost;   /* seconds that calls would have taken less, had the device been up */
     struct measured processor, device;
     const struct measured *_Atomic last; /* whose call was the last */
+    _Atomic double changed;              /* when the sides were changed last */
 };
 
 void choice_initialize(struct choice *choice);

@@ -383,36 +383,49 @@ static void check_calibration(void)
     fake_delete(device);
 }
 
-static double never(void)
+static double simulated_seconds;
+
+static double simulated_clock(void)
 {
-    return 0;
+    return simulated_seconds;
 }
 
-/* Threads that have just waited for the other side get in the way of a call: whoever changes sides pays,
- * and must not change back because of that, over and over. */
-static void check_choice_settles(double processor, double device, bool on_device)
+/* Threads that have just waited for the other side spin for a while, in the way of every call: whoever
+ * changes sides pays, and must not change back because of that, over and over. */
+static void check_choice_settles(double processor, double device)
 {
+    enum { CALLS = 4000, SETTLED = 3000 };
+    const double spinning = 40e-3, slower = 10, noise = 0.3;
     static struct choice choice; /* large */
-    choice = (struct choice){.clock = never};
+    choice = (struct choice){.clock = simulated_clock};
     const struct matmul_task task = {
         .type = {ELEMENT_FLOAT, 4}, .batch = 1, .m = 256, .n = 256, .k = 256};
-    bool last = false;
-    int there = 0;
     struct device *fake = fake_new(1);
-    for (int call = 0; call < 100; call++) {
+    double used[] = {-1, -1}; /* when a side was used last */
+    int there = 0, changes = 0;
+    bool last = false;
+    for (int call = 0; call < CALLS; call++) {
         const bool now = choice_prefers_device(&choice, &task, 16, fake);
-        const double slow = now == last ? 1 : 40;
+        const bool disturbed = simulated_seconds - used[!now] < spinning;
+        const double seconds = (now ? device : processor) * (disturbed ? slower : 1) *
+                               (1 + noise * (double)random_below(1000) / 1000);
+        simulated_seconds += seconds;
+        used[now] = simulated_seconds;
         if (now) {
-            choice_note_device(&choice, &task, slow * device, fake);
+            choice_note_device(&choice, &task, seconds, fake);
         } else {
-            choice_note_processor(&choice, &task, slow * processor, 16, true);
+            choice_note_processor(&choice, &task, seconds, 16, true);
         }
+        changes += call >= SETTLED && now != last;
+        there += call >= SETTLED && now;
         last = now;
-        there += call >= 50 && now;
     }
     fake_delete(fake);
-    expect(there == (on_device ? 50 : 0), "%g against %g s: %d of 50 calls on the device",
-           processor, device, there);
+    const int best = device < processor ? there : CALLS - SETTLED - there;
+    const double ratio = fmax(device, processor) / fmin(device, processor);
+    expect(changes <= 20, "%g against %g s: %d changes", processor, device, changes);
+    expect(ratio < 1.1 || best > 900, "%g against %g s: %d calls on the faster side", processor,
+           device, best);
 }
 
 int main(void)
@@ -421,8 +434,11 @@ int main(void)
     threads_initialize(0, "");
     check_nonfinite();
     check_calibration();
-    check_choice_settles(150e-6, 160e-6, false);
-    check_choice_settles(160e-6, 150e-6, true);
+    for (double seconds = 100e-6; seconds < 0.1; seconds *= 3.3) {
+        for (double ratio = 0.75; ratio < 1.4; ratio += 0.08) {
+            check_choice_settles(seconds, ratio * seconds);
+        }
+    }
     check_random_tasks();
     check_large_tasks();
     check_what_gains_by_turns();
