@@ -396,7 +396,7 @@ SWEEP_SHAPES = {
 
 
 def warm_up(call, seconds=0.35):
-    """Until both sides were measured, each without threads of the other in the way; where it ends."""
+    """Until both sides were measured without the other's threads in the way; where it ends."""
     end = time.perf_counter() + seconds
     done = 0
     while done < 6 or (time.perf_counter() < end and "too small" not in nc.last_call()["reason"]):
@@ -423,7 +423,7 @@ def part_sweep(seconds=300):
                 if not slow_cpu:
                     calls["cpu"] = lambda a=a, b=b: on("cpu")(a, b)
                 where = warm_up(calls["auto"])
-                of = median_seconds(calls, 0.1, 1, 0.05)
+                of = median_seconds(calls, 0.1, 1, 0.07)
                 slow_cpu = slow_cpu or of["cpu"] > 0.3
                 best = min(of["cuda"], of.get("cpu", 9e9))
                 cells += 1

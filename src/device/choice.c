@@ -17,7 +17,7 @@ static const double CLOSE = 3;
 /* What is done so soon stays on the processor: no device is reached in less. */
 static const double SHORT_SECONDS = 60e-6;
 /* Threads of libgomp and OpenBLAS spin so long after their work, in the way of the other side's. */
-static const double SPINNING_SECONDS = 0.1;
+static const double SPINNING_SECONDS = 0.06;
 /* The other side must be faster by so much to be worth a change, which sets threads spinning. */
 static const double WORTH_CHANGING = 1.07;
 /* What a call is worth as a measurement, if threads of the other side may be in the way 1; and how much
@@ -102,13 +102,13 @@ static bool is_known(const struct measured *measured, const struct matmul_task *
 }
 
 /* Whether threads of the other side may have been in the way of a call of this one that ends now. */
-static bool is_disturbed(struct choice *choice, const struct measured *measured, double seconds)
+static bool is_disturbed(struct choice *choice, struct measured *measured, double seconds)
 {
+    const bool on_device = measured == &choice->device;
+    const struct measured *other = on_device ? &choice->processor : &choice->device;
     const double now = choice->clock();
-    if (atomic_exchange(&choice->last, measured) != measured) {
-        choice->changed = now - seconds;
-    }
-    return now - choice->changed < SPINNING_SECONDS;
+    measured->used = now;
+    return seconds < SPINNING_SECONDS && now - seconds < other->used + SPINNING_SECONDS;
 }
 
 /* The shortest time is what it takes; the others had something else to wait for, now or always. If the
@@ -211,8 +211,8 @@ bool choice_prefers_device(const struct choice *choice, const struct matmul_task
     if (processor < CLOSE * on_device && !is_known(&choice->processor, task)) {
         return false;
     }
-    return choice->last == &choice->device ? on_device < WORTH_CHANGING * processor
-                                           : WORTH_CHANGING * on_device < processor;
+    return choice->device.used > choice->processor.used ? on_device < WORTH_CHANGING * processor
+                                                        : WORTH_CHANGING * on_device < processor;
 }
 
 void choice_note_processor(struct choice *choice, const struct matmul_task *task, double seconds,

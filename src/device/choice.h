@@ -13,14 +13,13 @@ struct measured {
     _Atomic float cell[CHOICE_TYPES][CHOICE_OPERATIONS][CHOICE_BYTES];
     _Atomic unsigned char worth[CHOICE_TYPES][CHOICE_OPERATIONS][CHOICE_BYTES];
     _Atomic float correction[CHOICE_TYPES]; /* of cells that are unknown */
+    _Atomic double used;                    /* when a call ended last */
 };
 
 struct choice {
     double (*clock)(void); /* seconds; tests replace it */
     _Atomic double lost;   /* seconds that calls would have taken less, had the device been up */
     struct measured processor, device;
-    const struct measured *_Atomic last; /* whose call was the last */
-    _Atomic double changed;              /* when the sides were changed last */
 };
 
 void choice_initialize(struct choice *choice);

@@ -383,7 +383,7 @@ static void check_calibration(void)
     fake_delete(device);
 }
 
-static double simulated_seconds;
+static double simulated_seconds = 1;
 
 static double simulated_clock(void)
 {
