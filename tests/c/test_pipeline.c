@@ -192,10 +192,10 @@ static void check_products_in_turns(void)
 static void check_spare_memory(void)
 {
     ptrdiff_t most_tiles = 0;
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 12; i++) {
         const struct element_type type = {ELEMENT_COMPLEX, random_below(2) == 0 ? 8 : 16};
-        const ptrdiff_t m = 1 + (ptrdiff_t)random_below(40), n = 1 + (ptrdiff_t)random_below(40);
-        struct problem problem = make_problem(type, 1 + (ptrdiff_t)random_below(3), m, n, 513);
+        const ptrdiff_t m = 1 + (ptrdiff_t)random_below(12), n = 1 + (ptrdiff_t)random_below(12);
+        struct problem problem = make_problem(type, 1, m, n, 513);
         const size_t limit = least_memory(&problem.task) * (1 + random_below(8));
         struct device *device = fake_new((size_t)1 << 30);
         struct plan plan;
