@@ -41,6 +41,28 @@ static size_t least_memory(const struct matmul_task *task)
     return bytes;
 }
 
+/* The pipeline is done with the device, and so is the test. */
+static void delete_both(struct pipeline *pipeline, struct device *device)
+{
+    pipeline_delete(pipeline);
+    expect(fake_alive(device) == 0, "%ld objects are left", fake_alive(device));
+    fake_delete(device);
+}
+
+/* Ends the device and the problem. */
+static void check_product(struct device *device, struct problem *problem, size_t limit,
+                          const char *what)
+{
+    struct pipeline *pipeline = pipeline_new(device, limit);
+    threads_set_for_this_thread(1 + (int)random_below(5));
+    struct pipeline_report report;
+    const enum status status = pipeline_matmul(pipeline, &problem->task, &report);
+    expect(status == STATUS_OK, "%s: status %d", what, (int)status);
+    check_memory(problem, status, what);
+    delete_both(pipeline, device);
+    free_problem(problem);
+}
+
 static void check_random_tasks(void)
 {
     long tiles = 0;
@@ -58,16 +80,7 @@ static void check_random_tasks(void)
             const struct operand_memory *pinned = of[random_below(3)];
             fake_pin(device, pinned->memory, pinned->bytes);
         }
-        struct pipeline *pipeline = pipeline_new(device, limit);
-        threads_set_for_this_thread(1 + (int)random_below(5));
-        struct pipeline_report report;
-        const enum status status = pipeline_matmul(pipeline, &problem.task, &report);
-        expect(status == STATUS_OK, "status %d", (int)status);
-        check_memory(&problem, status, "random");
-        pipeline_delete(pipeline);
-        expect(fake_alive(device) == 0, "%ld objects are left", fake_alive(device));
-        fake_delete(device);
-        free_problem(&problem);
+        check_product(device, &problem, limit, "random");
     }
     printf("%d random products of %ld tiles\n", RANDOM_TASKS, tiles);
     expect(tiles > 20 * RANDOM_TASKS, "too few tiles: %ld", tiles);
@@ -94,9 +107,7 @@ static void check_large_tasks(void)
         check_memory(&problem, status, "large");
         free_problem(&problem);
     }
-    pipeline_delete(pipeline);
-    expect(fake_alive(device) == 0, "%ld objects are left", fake_alive(device));
-    fake_delete(device);
+    delete_both(pipeline, device);
 }
 
 static struct matmul_task task_without_data(struct element_type type, ptrdiff_t m, ptrdiff_t n,
@@ -183,9 +194,7 @@ static void check_products_in_turns(void)
         check_memory(&problem, status, "turns");
         free_problem(&problem);
     }
-    pipeline_delete(pipeline);
-    expect(fake_alive(device) == 0, "%ld objects are left", fake_alive(device));
-    fake_delete(device);
+    delete_both(pipeline, device);
 }
 
 /* Memory to compute in, which the fake device fills with NaNs. */
@@ -197,7 +206,6 @@ static void check_spare_memory(void)
         const ptrdiff_t m = 1 + (ptrdiff_t)random_below(12), n = 1 + (ptrdiff_t)random_below(12);
         struct problem problem = make_problem(type, 1, m, n, 513);
         const size_t limit = least_memory(&problem.task) * (1 + random_below(8));
-        struct device *device = fake_new((size_t)1 << 30);
         struct plan plan;
         expect(plan_make(&plan, &problem.task, limit), "no plan");
         for (ptrdiff_t tile = 0; tile < plan.tiles; tile++) {
@@ -209,16 +217,7 @@ static void check_spare_memory(void)
                    "tile %td: the same as the one before", tile);
         }
         most_tiles = plan.tiles > most_tiles ? plan.tiles : most_tiles;
-        struct pipeline *pipeline = pipeline_new(device, limit);
-        threads_set_for_this_thread(1 + (int)random_below(5));
-        struct pipeline_report report;
-        const enum status status = pipeline_matmul(pipeline, &problem.task, &report);
-        expect(status == STATUS_OK, "spare: status %d", (int)status);
-        check_memory(&problem, status, "spare");
-        pipeline_delete(pipeline);
-        expect(fake_alive(device) == 0, "%ld objects are left", fake_alive(device));
-        fake_delete(device);
-        free_problem(&problem);
+        check_product(fake_new((size_t)1 << 30), &problem, limit, "spare");
     }
     expect(most_tiles > PLAN_QUEUES, "at most %td tiles", most_tiles);
 }
@@ -247,9 +246,7 @@ static void check_failures(enum status failure, int threads)
         expect(over || status == (failure == STATUS_LOST ? STATUS_LOST : STATUS_OK),
                "the call after a failure: status %d", (int)status);
         check_memory(&problem, status, "the call after");
-        pipeline_delete(pipeline);
-        expect(fake_alive(device) == 0, "%ld objects are left", fake_alive(device));
-        fake_delete(device);
+        delete_both(pipeline, device);
         if (over) {
             break;
         }
@@ -282,9 +279,7 @@ static void check_too_little_memory(void)
     check_memory(&problem, status, "half of the memory");
     device->release(device, queue, other);
     device->release_queue(device, queue);
-    pipeline_delete(pipeline);
-    expect(fake_alive(device) == 0, "%ld objects are left", fake_alive(device));
-    fake_delete(device);
+    delete_both(pipeline, device);
     free_problem(&problem);
 }
 
@@ -322,9 +317,7 @@ static void check_callers(void)
         pthread_join(threads[i], NULL);
         free_problem(&callers[i].problem);
     }
-    pipeline_delete(pipeline);
-    expect(fake_alive(device) == 0, "%ld objects are left", fake_alive(device));
-    fake_delete(device);
+    delete_both(pipeline, device);
 }
 
 /* ---- infinities and NaNs ---- */
@@ -378,9 +371,7 @@ static void check_calibration(void)
     fake_fail(device, 3, STATUS_FAILED);
     choice_calibrate(pipeline, device);
     expect(device->latency == 0, "latency %g of a device that failed", device->latency);
-    pipeline_delete(pipeline);
-    expect(fake_alive(device) == 0, "%ld objects are left", fake_alive(device));
-    fake_delete(device);
+    delete_both(pipeline, device);
 }
 
 static double simulated_seconds = 1;
