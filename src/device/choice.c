@@ -95,20 +95,18 @@ static struct place place_of(const struct matmul_task *task)
     };
 }
 
-static bool is_known(const struct measured *measured, const struct matmul_task *task)
+static bool is_known(const struct measured *measured, struct place at)
 {
-    const struct place at = place_of(task);
     return measured->worth[at.type][at.operations][at.bytes] >= KNOWN;
 }
 
-/* Whether threads of the other side may have been in the way of a call of this one that ends now. */
-static bool is_disturbed(struct choice *choice, struct measured *measured, double seconds)
+/* Whether threads of the other side may have been in the way of a call of this one. */
+static bool is_disturbed(const struct choice *choice, const struct measured *measured,
+                         double seconds, double end)
 {
     const bool on_device = measured == &choice->device;
     const struct measured *other = on_device ? &choice->processor : &choice->device;
-    const double now = choice->clock();
-    measured->used = now;
-    return seconds < SPINNING_SECONDS && now - seconds < other->used + SPINNING_SECONDS;
+    return seconds < SPINNING_SECONDS && end - seconds < other->used + SPINNING_SECONDS;
 }
 
 /* The shortest time is what it takes; the others had something else to wait for, now or always. If the
@@ -117,7 +115,8 @@ static bool is_disturbed(struct choice *choice, struct measured *measured, doubl
 static void learn(struct choice *choice, struct measured *measured, const struct matmul_task *task,
                   double seconds, double predicted)
 {
-    const bool disturbed = is_disturbed(choice, measured, seconds);
+    const double end = choice->clock();
+    const bool disturbed = is_disturbed(choice, measured, seconds, end);
     const struct place at = place_of(task);
     _Atomic float *cell = &measured->cell[at.type][at.operations][at.bytes];
     _Atomic unsigned char *worth = &measured->worth[at.type][at.operations][at.bytes];
@@ -130,6 +129,7 @@ static void learn(struct choice *choice, struct measured *measured, const struct
     }
     const int more = *worth + (first || disturbed ? 1 : UNDISTURBED);
     *worth = (unsigned char)(more < KNOWN ? more : KNOWN);
+    measured->used = end;
 }
 
 static double seconds_of(const struct measured *measured, const struct matmul_task *task,
@@ -137,7 +137,7 @@ static double seconds_of(const struct measured *measured, const struct matmul_ta
 {
     const struct place at = place_of(task);
     const float correction = measured->correction[at.type];
-    if (is_known(measured, task)) {
+    if (is_known(measured, at)) {
         return predicted * (double)measured->cell[at.type][at.operations][at.bytes];
     }
     return predicted * (double)(correction != 0 ? correction : 1);
@@ -205,10 +205,11 @@ bool choice_prefers_device(const struct choice *choice, const struct matmul_task
     if (processor < SHORT_SECONDS) {
         return false;
     }
-    if (on_device < CLOSE * processor && !is_known(&choice->device, task)) {
+    const struct place at = place_of(task);
+    if (on_device < CLOSE * processor && !is_known(&choice->device, at)) {
         return true;
     }
-    if (processor < CLOSE * on_device && !is_known(&choice->processor, task)) {
+    if (processor < CLOSE * on_device && !is_known(&choice->processor, at)) {
         return false;
     }
     return choice->device.used > choice->processor.used ? on_device < WORTH_CHANGING * processor

@@ -24,10 +24,6 @@ template <typename T> struct Integer { // 8 and 16 bits are multiplied as 32, an
     {
         return (Element)sum;
     }
-    static __device__ Element add(Element, Sum sum)
-    {
-        return store(sum);
-    }
 };
 
 struct Integer64 {
@@ -56,10 +52,6 @@ struct Integer64 {
     {
         return sum.low + ((uint64_t)sum.high << 32);
     }
-    static __device__ Element add(Element, const Sum &sum)
-    {
-        return store(sum);
-    }
 };
 
 struct Boolean {
@@ -78,10 +70,6 @@ struct Boolean {
     static __device__ Element store(Sum sum)
     {
         return (Element)sum;
-    }
-    static __device__ Element add(Element, Sum sum)
-    {
-        return store(sum);
     }
 };
 
@@ -124,10 +112,6 @@ struct Half {
     static __device__ Element store(Sum sum)
     {
         return __float2half_rn(sum);
-    }
-    static __device__ Element add(Element, Sum sum)
-    {
-        return store(sum);
     }
 };
 

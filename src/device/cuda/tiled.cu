@@ -150,8 +150,9 @@ __device__ void store_sums(const Problem &problem, int64_t matrix, int64_t row, 
             const int64_t s = column + place_of<VECTOR>(j, my_column);
             if (r < problem.m && s < problem.n) {
                 Element &to = c[r * problem.n + s];
-                if (Arithmetic::IN_SLABS && problem.adds) {
-                    to = Arithmetic::add(to, sum[i][j]);
+                if constexpr (Arithmetic::IN_SLABS) {
+                    to = problem.adds ? Arithmetic::add(to, sum[i][j])
+                                      : Arithmetic::store(sum[i][j]);
                 } else {
                     to = Arithmetic::store(sum[i][j]);
                 }
@@ -274,8 +275,7 @@ template <typename T> __global__ void add(Pair<T> *to, const Pair<T> *from, int6
 {
     const int64_t step = (int64_t)gridDim.x * blockDim.x;
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
-        const Pair<T> sum = to[i], more = from[i];
-        to[i] = {sum.real + more.real, sum.imaginary + more.imaginary};
+        to[i] = Complex<T>::add(to[i], from[i]);
     }
 }
 
