@@ -235,7 +235,7 @@ class TestManyCallers:
         assert outside == [nc.get_config()["threads"]]
 
     def test_threads_that_come_and_go(self, threads_always):
-        """Each Python thread gets a pool of its own, which ends with it, exceptions and all."""
+        """Workers that are called by one Python thread after another, exceptions and all."""
 
         def work():
             exponent = np.ones(BIG, int)
@@ -263,6 +263,20 @@ def test_the_caller_has_the_gil_and_workers_need_it(threads_always):
     assert regions > 50
 
 
+def test_workers_that_come_late():
+    """The threads of a product keep the processors busy; who is there computes all of the sum."""
+    rng = np.random.default_rng(0)
+    x, y, total = (*rng.random((2, 300_007), dtype=np.float32), np.empty(300_007, np.float32))
+    factor = rng.random((200, 200))
+    expected = x + y
+    with nc.config(threads=4):
+        for _ in range(200):
+            np.matmul(factor, factor)
+            total.fill(np.nan)
+            nc.add(x, y, out=total)
+            np.testing.assert_array_equal(total, expected)
+
+
 def test_interpreter_ends_cleanly_after_worker_exceptions():
     code = (
         "nc._core.set_parallel_threshold(1); nc.set_config(threads=4)\n"
@@ -278,7 +292,7 @@ def test_interpreter_ends_cleanly_after_worker_exceptions():
     "libasan" in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer takes terabytes itself"
 )
 def test_more_threads_than_the_system_grants():
-    """libgomp would end the process; fewer threads compute instead."""
+    """Fewer threads compute instead."""
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))\n"
         "nc._core.set_parallel_threshold(1)\n"

@@ -47,10 +47,14 @@ MUTATIONS = {
         "return call->row->loop->kernel != NULL ? run_nested",
         "return call->row->loop != NULL ? run_nested",
     ),
-    "flag merge": ("src/parallel/region.c", "if (raised != 0) {", "if (raised == -1) {"),
+    "flag merge": (
+        "src/parallel/region.c",
+        "if (region.raised != 0) {",
+        "if (region.raised == -1) {",
+    ),
     "flags of the caller in workers": (
         "src/parallel/region.c",
-        "                feclearexcept(FE_ALL_EXCEPT);\n",
+        "    feclearexcept(FE_ALL_EXCEPT);\n",
         "",
     ),
     "tail of the SIMD loop": (
@@ -92,6 +96,26 @@ MUTATIONS = {
         "src/parallel/region.c",
         "forked = true;",
         "forked = false;",
+    ),
+    "workers at work are waited for": (
+        "src/parallel/workers.c",
+        "if (state == AT_WORK && !",
+        "if (state == RETIRED && !",
+    ),
+    "workers who are late do not come": (
+        "src/parallel/workers.c",
+        "if (!has_come(state) && atomic_compare_exchange_strong(",
+        "if (!has_come(state) || atomic_compare_exchange_strong(",
+    ),
+    "sleeping workers are woken": (
+        "src/parallel/workers.c",
+        "i < first + WAKES && i < asleep",
+        "i < first && i < asleep",
+    ),
+    "workers run where their caller may": (
+        "src/parallel/workers.c",
+        "if (!CPU_EQUAL(&allowed[number], &cpus)) {",
+        "if (false) {",
     ),
     "promoters and loops for strings": (
         "src/ufuncs/clone.c",
@@ -149,16 +173,19 @@ def run(command, folder, seconds=900, **environment):
 
 def first_failure(output):
     lines = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR", "Fatal"))]
-    return lines[0][:110] if lines else output.strip().splitlines()[-1][:110]
+    return ([*lines, *output.strip().splitlines()[-1:]] or ["no output"])[0][:110]
 
 
 def tests_fail(tree, site):
-    setup = ["meson", "setup", "build-mutation", "--reconfigure", "-Dcuda=disabled"]
+    setup = ["meson", "setup", "build-mutation", "--reconfigure", "-Dcuda=disabled", "-Dtests=true"]
     setup += [f"-Dpython.purelibdir={site}", f"-Dpython.platlibdir={site}"]
     for command in (setup, ["meson", "install", "-C", "build-mutation"]):
         done = run(command, tree)
         if done.returncode != 0:
             raise SystemExit(f"does not build:\n{done.stdout[-3000:]}")
+    done = run([tree / "build-mutation/tests/c/test_region"], tree)
+    if done.returncode != 0:
+        return True, f"test_region: {first_failure(done.stdout)}"
     environment = {"PYTHONPATH": str(site), "NUMC_FUZZ_CASES": "6000", "PYTHONFAULTHANDLER": "1"}
     tests = [f"tests/{name}" for name in TESTS]
     command = ["pytest", "-q", "-x", "-p", "no:cacheprovider", "--hypothesis-seed=1", *tests]

@@ -16,7 +16,7 @@ static const double MEMORY_RATE = 100e9;
 static const double CLOSE = 3;
 /* What is done so soon stays on the processor: no device is reached in less. */
 static const double SHORT_SECONDS = 60e-6;
-/* Threads of libgomp and OpenBLAS spin so long after their work, in the way of the other side's. */
+/* OpenBLAS's threads spin so long after their work, in the way of the other side's. */
 static const double SPINNING_SECONDS = 0.06;
 /* The other side must be faster by so much to be worth a change, which sets threads spinning. */
 static const double WORTH_CHANGING = 1.07;

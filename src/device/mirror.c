@@ -41,21 +41,30 @@ static void mirror_tile(const struct matmul_task *task, char *c, ptrdiff_t row, 
     tile_unpack(task->type.size, &tile, c + column * task->c.row_step + row * task->c.column_step);
 }
 
-/* Every count-th row of tiles: they are of all lengths. */
-static void mirror_share(void *context, int index, int count)
+struct mirror {
+    const struct matmul_task *task;
+    ptrdiff_t rows; /* of tiles, in each matrix */
+    _Atomic ptrdiff_t next;
+};
+
+/* Takes rows of tiles. */
+static void mirror_share(void *context, int index)
 {
-    const struct matmul_task *task = context;
-    for (ptrdiff_t i = 0; i < task->batch; i++) {
-        for (ptrdiff_t row = index * SIDE; row < task->m; row += (ptrdiff_t)count * SIDE) {
-            for (ptrdiff_t column = row; column < task->n; column += SIDE) {
-                mirror_tile(task, task->c.data + i * task->c.batch_step, row, column);
-            }
+    (void)index;
+    struct mirror *mirror = context;
+    const struct matmul_task *task = mirror->task;
+    ptrdiff_t i;
+    while ((i = atomic_fetch_add(&mirror->next, 1)) < task->batch * mirror->rows) {
+        char *c = task->c.data + i / mirror->rows * task->c.batch_step;
+        const ptrdiff_t row = i % mirror->rows * SIDE;
+        for (ptrdiff_t column = row; column < task->n; column += SIDE) {
+            mirror_tile(task, c, row, column);
         }
     }
 }
 
 void matmul_mirror(const struct matmul_task *task)
 {
-    struct matmul_task copy = *task;
-    region_run(task->m > 4 * SIDE ? threads_limit().threads : 1, mirror_share, &copy);
+    struct mirror mirror = {.task = task, .rows = (task->m + SIDE - 1) / SIDE};
+    region_run(task->m > 4 * SIDE ? threads_limit().threads : 1, mirror_share, &mirror);
 }

@@ -18,6 +18,7 @@ struct search {
     struct strided a, b, c;              /* of one matrix */
     _Atomic unsigned char *row, *column; /* what has been found of a's rows and b's columns */
     _Atomic int exceptions;
+    _Atomic ptrdiff_t next; /* row */
 };
 
 static unsigned char classify_float(const char *at, size_t size)
@@ -80,12 +81,12 @@ static void search_row(struct search *search, ptrdiff_t row)
     }
 }
 
-static void search_rows(void *context, int index, int count)
+static void search_rows(void *context, int index)
 {
+    (void)index;
     struct search *search = context;
-    const ptrdiff_t m = search->task->m;
-    const ptrdiff_t end = m * (index + 1) / count;
-    for (ptrdiff_t row = m * index / count; row < end; row++) {
+    ptrdiff_t row;
+    while ((row = atomic_fetch_add(&search->next, 1)) < search->task->m) {
         search_row(search, row);
     }
 }
@@ -103,6 +104,7 @@ int nonfinite_exceptions(const struct matmul_task *task)
     for (ptrdiff_t i = 0; i < task->batch; i++) {
         memset((void *)search.row, UNKNOWN, (size_t)task->m);
         memset((void *)search.column, UNKNOWN, (size_t)task->n);
+        search.next = 0;
         region_run(threads, search_rows, &search);
         search.a.data += task->a.batch_step;
         search.b.data += task->b.batch_step;

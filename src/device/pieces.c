@@ -220,11 +220,10 @@ static void settle(const struct run *run)
     }
 }
 
-void run_share(void *context, int index, int count)
+void run_share(void *context, int index)
 {
     struct run *run = context;
     struct worker worker = {.run = run};
-    (void)count;
     if (index >= run->threads) {
         while (fresh_touch_some(&run->fresh)) {
         }

@@ -72,6 +72,6 @@ struct work run_take_work(struct run *run, int downloads);
 void run_multiply(struct run *run);
 
 /* pieces.c: what every thread does, from the first piece to the last. */
-void run_share(void *context, int index, int count);
+void run_share(void *context, int index);
 
 #endif

@@ -5,13 +5,15 @@
 
 enum {
     BREAK_EVEN_ELEMENTS = 40000, /* a reduction is worth threads from 20 us on, half a ns each */
-    MOST_PARTS = 64,
+    PARTS_OF_THREAD = 4,         /* nobody waits long for one that the system holds up */
+    MOST_PARTS = 256,
 };
 
 struct running {
     const struct accumulate *accumulate;
     ptrdiff_t part;
     int parts;
+    _Atomic int next;
     _Alignas(LANES_BYTES) uint64_t carry[MOST_PARTS]; /* of each part, what precedes it */
 };
 
@@ -22,22 +24,26 @@ static ptrdiff_t length(const struct running *running, int part)
 }
 
 /* The next part's carry is at first what this part alone comes to. */
-static void reduce_parts(void *context, int index, int count)
+static void reduce_parts(void *context, int index)
 {
+    (void)index;
     struct running *running = context;
     const struct accumulate *accumulate = running->accumulate;
-    for (int part = index; part < running->parts - 1; part += count) {
+    int part;
+    while ((part = atomic_fetch_add(&running->next, 1)) < running->parts - 1) {
         accumulate->kernel->reduce_each(accumulate->in + part * running->part * accumulate->in_step,
                                         accumulate->in_step, length(running, part), 0, 1,
                                         &running->carry[part + 1]);
     }
 }
 
-static void accumulate_parts(void *context, int index, int count)
+static void accumulate_parts(void *context, int index)
 {
+    (void)index;
     struct running *running = context;
     const struct accumulate *accumulate = running->accumulate;
-    for (int part = index; part < running->parts; part += count) {
+    int part;
+    while ((part = atomic_fetch_add(&running->next, 1)) < running->parts) {
         const ptrdiff_t first = part * running->part;
         accumulate->kernel->accumulate(
             running->carry[part], accumulate->in + first * accumulate->in_step, accumulate->in_step,
@@ -50,7 +56,8 @@ void accumulate_run(const struct accumulate *accumulate)
 {
     const ptrdiff_t forced = elementwise_threshold();
     const bool pays = accumulate->n >= (forced != 0 ? forced : BREAK_EVEN_ELEMENTS);
-    int parts = pays && region_available() ? threads_limit().threads : 1;
+    const int threads = pays && region_available() ? threads_limit().threads : 1;
+    int parts = threads == 1 ? 1 : threads * PARTS_OF_THREAD;
     parts = parts < MOST_PARTS ? parts : MOST_PARTS;
     struct running running = {
         .accumulate = accumulate,
@@ -61,10 +68,11 @@ void accumulate_run(const struct accumulate *accumulate)
     const struct reduction *kernel = accumulate->kernel;
     kernel->reduce_each(accumulate->before, 0, 1, 0, 1, &running.carry[0]);
     if (running.parts > 1) {
-        region_run(parts, reduce_parts, &running);
+        region_run(threads, reduce_parts, &running);
         for (int part = 1; part < running.parts; part++) {
             kernel->combine(&running.carry[part], &running.carry[part - 1], sizeof(uint64_t));
         }
     }
-    region_run(parts, accumulate_parts, &running);
+    running.next = 0;
+    region_run(threads, accumulate_parts, &running);
 }

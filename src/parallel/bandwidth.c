@@ -1,5 +1,6 @@
 /* What memory can do on this machine: the limit that benchmarks compare with. */
 #include "parallel.h"
+#include "shares.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -13,6 +14,7 @@ enum { REPETITIONS = 7, ALIGNMENT = 64 };
 struct arrays {
     char *a, *b, *out; /* b is NULL for a copy */
     size_t bytes;
+    struct shares shares; /* of lines */
 };
 
 static void copy(const char *a, char *out, size_t bytes)
@@ -39,16 +41,18 @@ static void streaming_add(const char *a, const char *b, char *out, size_t bytes)
 #endif
 }
 
-static void measure_share(void *context, int index, int count)
+static void measure_share(void *context, int index)
 {
-    const struct arrays *arrays = context;
-    const size_t lines = arrays->bytes / ALIGNMENT;
-    const size_t first = lines * (size_t)index / (size_t)count * ALIGNMENT;
-    const size_t end = lines * (size_t)(index + 1) / (size_t)count * ALIGNMENT;
-    if (arrays->b == NULL) {
-        copy(arrays->a + first, arrays->out + first, end - first);
-    } else {
-        streaming_add(arrays->a + first, arrays->b + first, arrays->out + first, end - first);
+    struct arrays *arrays = context;
+    ptrdiff_t line, end;
+    while (shares_take(&arrays->shares, index, &line, &end)) {
+        const ptrdiff_t first = line * ALIGNMENT;
+        const size_t bytes = (size_t)(end - line) * ALIGNMENT;
+        if (arrays->b == NULL) {
+            copy(arrays->a + first, arrays->out + first, bytes);
+        } else {
+            streaming_add(arrays->a + first, arrays->b + first, arrays->out + first, bytes);
+        }
     }
 }
 
@@ -57,6 +61,8 @@ static double seconds_of_best(struct arrays *arrays, int threads)
     double best = 0;
     for (int i = 0; i < REPETITIONS; i++) {
         struct timespec start, end;
+        shares_initialize(&arrays->shares, 0, (ptrdiff_t)(arrays->bytes / ALIGNMENT), 1, 1,
+                          threads);
         clock_gettime(CLOCK_MONOTONIC, &start);
         region_run(threads, measure_share, arrays);
         clock_gettime(CLOCK_MONOTONIC, &end);
@@ -79,8 +85,12 @@ double bandwidth_measure(enum bandwidth what, size_t bytes, int threads)
     }
     madvise(memory, operands * bytes, MADV_HUGEPAGE);
     memset(memory, 0, operands * bytes);
-    struct arrays arrays = {memory, what == BANDWIDTH_COPY ? NULL : memory + bytes,
-                            memory + (operands - 1) * bytes, bytes};
+    struct arrays arrays = {
+        .a = memory,
+        .b = what == BANDWIDTH_COPY ? NULL : memory + bytes,
+        .out = memory + (operands - 1) * bytes,
+        .bytes = bytes,
+    };
     const double seconds = seconds_of_best(&arrays, threads);
     munmap(memory, operands * bytes);
     return (double)(operands * bytes) / seconds;

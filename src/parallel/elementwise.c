@@ -146,9 +146,8 @@ struct split {
     struct shares shares;    /* of what follows the first part */
 };
 
-static void run_share(void *context, int index, int count)
+static void run_share(void *context, int index)
 {
-    (void)count;
     struct split *split = context;
     /* The first part is the caller's: some of NumPy's loops clear the floating-point flags of their
      * thread, and with them those that NumPy's casts have raised before. */

@@ -178,9 +178,9 @@ struct split {
     _Atomic ptrdiff_t next;
 };
 
-static void run_parts(void *context, int index, int threads)
+static void run_parts(void *context, int index)
 {
-    (void)index, (void)threads;
+    (void)index;
     struct split *split = context;
     ptrdiff_t first;
     while ((first = atomic_fetch_add(&split->next, split->part)) < split->count) {

@@ -4,8 +4,6 @@
 
 #include "matmul.h"
 
-#include <stdatomic.h>
-
 /* The number of threads for work that takes `ns` on one. */
 int matmul_threads(double ns);
 
@@ -19,14 +17,5 @@ struct workspace {
 };
 struct workspace workspace_take(size_t bytes);
 void workspace_give_back(struct workspace workspace);
-
-/* Where the threads of a region wait for each other. */
-struct barrier {
-    _Atomic int waiting;
-    _Atomic unsigned passed;
-};
-
-/* Returns when all `count` threads are here; the last to come calls `last` first. */
-void barrier_wait(struct barrier *barrier, int count, void (*last)(void *), void *context);
 
 #endif

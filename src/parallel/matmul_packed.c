@@ -2,6 +2,7 @@
  * fit the second level, a panel of b the first, a tile of c the registers. */
 #include "matmul_blocks.h"
 #include "parallel.h"
+#include "shares.h"
 
 #include <string.h>
 
@@ -26,13 +27,11 @@ struct product {
     ptrdiff_t block_rows, block_columns, block_groups;
     char *a, *b, *sums; /* sums: NULL where tiles are computed in c itself */
     ptrdiff_t sums_row;
-    struct barrier barrier;
+    struct chunk {
+        ptrdiff_t row, column, k, rows, columns, depth, groups;
+    } chunk;              /* where the one at work begins, and how large it is */
+    struct shares shares; /* of its panels */
     _Atomic ptrdiff_t next_block;
-};
-
-/* A chunk: where it begins and how large it is. */
-struct chunk {
-    ptrdiff_t row, column, k, rows, columns, depth, groups;
 };
 
 static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
@@ -56,28 +55,41 @@ static ptrdiff_t round_up(ptrdiff_t n, ptrdiff_t multiple)
     return pieces(n, multiple) * multiple;
 }
 
-/* Packs every `count`th panel of a and b, from the `index`th on. */
-static void pack_share(const struct product *product, const struct chunk *chunk, int index,
-                       int count)
+static void pack_panel_of_a(const struct product *product, ptrdiff_t panel)
 {
     const struct matmul_kernel *kernel = product->kernel;
     const struct matrices *x = product->x;
-    const ptrdiff_t a_panels = pieces(chunk->rows, kernel->rows);
-    const ptrdiff_t b_panels = pieces(chunk->columns, kernel->columns);
-    const ptrdiff_t a_bytes = kernel->rows * (ptrdiff_t)kernel->a_group_bytes * chunk->groups;
-    const ptrdiff_t b_bytes = kernel->columns * (ptrdiff_t)kernel->b_group_bytes * chunk->groups;
-    for (ptrdiff_t panel = index; panel < a_panels; panel += count) {
-        const ptrdiff_t row = panel * kernel->rows;
-        kernel->pack_a(product->a + panel * a_bytes,
-                       x->a + (chunk->row + row) * x->a_row + chunk->k * x->a_k, x->a_row, x->a_k,
-                       least(kernel->rows, chunk->rows - row), chunk->depth);
-    }
-    for (ptrdiff_t panel = index; panel < b_panels; panel += count) {
-        const ptrdiff_t column = panel * kernel->columns;
-        kernel->pack_b(product->b + panel * b_bytes,
-                       x->b + (chunk->column + column) * x->b_column + chunk->k * x->b_k,
-                       x->b_column, x->b_k, least(kernel->columns, chunk->columns - column),
-                       chunk->depth);
+    const struct chunk *chunk = &product->chunk;
+    const ptrdiff_t row = panel * kernel->rows;
+    kernel->pack_a(product->a + row * (ptrdiff_t)kernel->a_group_bytes * chunk->groups,
+                   x->a + (chunk->row + row) * x->a_row + chunk->k * x->a_k, x->a_row, x->a_k,
+                   least(kernel->rows, chunk->rows - row), chunk->depth);
+}
+
+static void pack_panel_of_b(const struct product *product, ptrdiff_t panel)
+{
+    const struct matmul_kernel *kernel = product->kernel;
+    const struct matrices *x = product->x;
+    const struct chunk *chunk = &product->chunk;
+    const ptrdiff_t column = panel * kernel->columns;
+    kernel->pack_b(product->b + column * (ptrdiff_t)kernel->b_group_bytes * chunk->groups,
+                   x->b + (chunk->column + column) * x->b_column + chunk->k * x->b_k, x->b_column,
+                   x->b_k, least(kernel->columns, chunk->columns - column), chunk->depth);
+}
+
+static void pack_share(void *context, int index)
+{
+    struct product *product = context;
+    const ptrdiff_t of_a = pieces(product->chunk.rows, product->kernel->rows);
+    ptrdiff_t panel, end;
+    while (shares_take(&product->shares, index, &panel, &end)) {
+        for (; panel < end; panel++) {
+            if (panel < of_a) {
+                pack_panel_of_a(product, panel);
+            } else {
+                pack_panel_of_b(product, panel - of_a);
+            }
+        }
     }
 }
 
@@ -172,38 +184,42 @@ static void compute_block(const struct product *product, const struct chunk *chu
     }
 }
 
-static void rewind_blocks(void *context)
+static void compute_share(void *context, int index)
 {
+    (void)index;
     struct product *product = context;
-    atomic_store(&product->next_block, 0);
-}
-
-static void compute_chunk(struct product *product, const struct chunk *chunk, int index, int count)
-{
+    const struct chunk *chunk = &product->chunk;
     const ptrdiff_t blocks =
         pieces(chunk->rows, product->block_rows) * pieces(chunk->columns, product->block_columns);
-    pack_share(product, chunk, index, count);
-    barrier_wait(&product->barrier, count, rewind_blocks, product);
     ptrdiff_t block;
     while ((block = atomic_fetch_add(&product->next_block, 1)) < blocks) {
         compute_block(product, chunk, block);
     }
-    barrier_wait(&product->barrier, count, rewind_blocks, product);
 }
 
-static void compute_share(void *context, int index, int count)
+static void compute_chunk(struct product *product, int threads)
 {
-    struct product *product = context;
+    const struct chunk *chunk = &product->chunk;
+    const ptrdiff_t panels = pieces(chunk->rows, product->kernel->rows) +
+                             pieces(chunk->columns, product->kernel->columns);
+    shares_initialize(&product->shares, 0, panels, 1, 1, threads);
+    region_run(threads, pack_share, product);
+    atomic_store(&product->next_block, 0);
+    region_run(threads, compute_share, product);
+}
+
+static void compute_chunks(struct product *product, int threads)
+{
     const struct matrices *x = product->x;
-    struct chunk chunk;
-    for (chunk.column = 0; chunk.column < x->n; chunk.column += product->chunk_columns) {
-        chunk.columns = least(product->chunk_columns, x->n - chunk.column);
-        for (chunk.row = 0; chunk.row < x->m; chunk.row += product->chunk_rows) {
-            chunk.rows = least(product->chunk_rows, x->m - chunk.row);
-            for (chunk.k = 0; chunk.k < x->k; chunk.k += product->chunk_k) {
-                chunk.depth = least(product->chunk_k, x->k - chunk.k);
-                chunk.groups = groups_of(product->kernel, chunk.depth);
-                compute_chunk(product, &chunk, index, count);
+    struct chunk *chunk = &product->chunk;
+    for (chunk->column = 0; chunk->column < x->n; chunk->column += product->chunk_columns) {
+        chunk->columns = least(product->chunk_columns, x->n - chunk->column);
+        for (chunk->row = 0; chunk->row < x->m; chunk->row += product->chunk_rows) {
+            chunk->rows = least(product->chunk_rows, x->m - chunk->row);
+            for (chunk->k = 0; chunk->k < x->k; chunk->k += product->chunk_k) {
+                chunk->depth = least(product->chunk_k, x->k - chunk->k);
+                chunk->groups = groups_of(product->kernel, chunk->depth);
+                compute_chunk(product, threads);
             }
         }
     }
@@ -265,7 +281,7 @@ bool matmul_packed(const struct matmul_kernel *kernel, const struct matrices *x,
     product.b = workspace.data;
     product.a = product.b + b_bytes;
     product.sums = in_place ? NULL : product.a + a_bytes;
-    region_run(threads, compute_share, &product);
+    compute_chunks(&product, threads);
     workspace_give_back(workspace);
     return true;
 }

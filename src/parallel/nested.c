@@ -239,9 +239,8 @@ static void run_tiles(const struct tiling *tiling, ptrdiff_t first, ptrdiff_t en
     }
 }
 
-static void run_share(void *context, int index, int count)
+static void run_share(void *context, int index)
 {
-    (void)count;
     struct tiling *tiling = context;
     struct packed packed;
     nothing_packed(&packed);

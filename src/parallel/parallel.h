@@ -1,5 +1,5 @@
 /* Splitting element-wise work over threads: how many, when it pays, when it is allowed.
- * Knows OpenMP, and nothing of Python or NumPy. */
+ * Knows OpenMP's limit, and nothing of Python or NumPy. */
 #ifndef NUMC_PARALLEL_H
 #define NUMC_PARALLEL_H
 
@@ -35,12 +35,13 @@ int cgroup_cpus(const char *root);
 
 /* ---- region.c: running on threads ---- */
 
-/* Calls share(context, index, count) on up to `threads` threads at once, index 0 on the caller, and
- * returns when all are done. Fewer threads run when concurrent callers already use the machine or
- * the system grants no more, one in a forked child. Workers compute in the caller's floating-point
- * environment, and the exception flags that they raise are raised in the caller. Returns the number
- * of threads that ran. */
-typedef void region_share(void *context, int index, int count);
+/* Calls share(context, index) on the calling thread, index 0, and on up to `threads` - 1 others at once,
+ * each with an index of its own below `threads`. Any of those may come late or not at all: because
+ * concurrent callers use the machine, the system grants no more threads or keeps them from a processor,
+ * or this is a forked child. So every share takes work until none is left; then those that came have
+ * done it all. Workers compute in the caller's floating-point environment, and the exception flags that
+ * they raise are raised in the caller. Returns the number of threads that came. */
+typedef void region_share(void *context, int index);
 int region_run(int threads, region_share *share, void *context);
 
 /* Whether region_run could use more than one thread now. */
@@ -49,7 +50,7 @@ bool region_available(void);
 /* Threads that region_run with more than one thread occupies now, callers included. */
 int region_active(void);
 
-/* How often region_run used more than one thread so far. */
+/* How often more than one thread came so far. */
 uint64_t region_count(void);
 
 /* ---- overlap.c ---- */

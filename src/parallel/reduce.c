@@ -256,9 +256,9 @@ static struct work work_of(const struct reduce *reduce, int threads)
     return by_results(reduce);
 }
 
-static void run_units(void *context, int index, int count)
+static void run_units(void *context, int index)
 {
-    (void)index, (void)count;
+    (void)index;
     struct work *work = context;
     for (;;) {
         const ptrdiff_t first = atomic_fetch_add(&work->next, work->grain);

@@ -1,18 +1,25 @@
 /* Runs a function on several threads, and keeps concurrent callers within the machine. */
 #include "parallel.h"
 #include "region.h"
+#include "workers.h"
 
 #include <fenv.h>
 #include <omp.h>
 #include <pthread.h>
-#include <stdlib.h>
+
+struct region {
+    region_share *share;
+    void *context;
+    fenv_t environment;
+    _Atomic int raised; /* exception flags */
+};
 
 static _Atomic int threads_active;
 static _Atomic uint64_t regions;
+static _Thread_local bool inside;
 static bool forked;
 
-/* libgomp's pool does not survive fork: the first region of a child would wait for threads that
- * are not there. Threads of the parent that were active are gone, too. */
+/* A forked child is one of many, more often than not: it computes on one thread. */
 static void after_fork_in_child(void)
 {
     forked = true;
@@ -26,7 +33,7 @@ void region_initialize(void)
 
 bool region_available(void)
 {
-    return !forked && !omp_in_parallel();
+    return !forked && !inside && !omp_in_parallel();
 }
 
 int region_active(void)
@@ -51,78 +58,50 @@ static int take_threads(int wanted)
     return taken;
 }
 
-static void *wait_for_probe(void *lock)
+static void run_on_worker(void *context, int index)
 {
-    pthread_mutex_lock(lock);
-    pthread_mutex_unlock(lock);
-    return NULL;
+    struct region *region = context;
+    inside = true;
+    fesetenv(&region->environment);
+    feclearexcept(FE_ALL_EXCEPT);
+    region->share(region->context, index);
+    atomic_fetch_or(&region->raised, fetestexcept(FE_ALL_EXCEPT));
 }
 
-/* libgomp ends the process when the system refuses it a thread (RLIMIT_NPROC, a pids limit, memory).
- * So a team that is larger than any before on this thread is tried out first: the number of threads,
- * up to `wanted`, that could be started at once. */
-static int threads_granted(int wanted)
+static int run_with_workers(int workers, region_share *share, void *context)
 {
-    static _Thread_local int granted_before = 1;
-    if (wanted <= granted_before) {
-        return wanted;
+    struct region region = {.share = share, .context = context};
+    struct call call;
+    call.task = run_on_worker;
+    call.context = &region;
+    fegetenv(&region.environment);
+    workers_call(&call, workers);
+    if (elementwise_threshold() != 0) {
+        workers_await(&call); /* tests want to see them at work */
     }
-    pthread_t *probes = malloc((size_t)wanted * sizeof *probes);
-    if (probes == NULL) {
-        return granted_before;
+    inside = true;
+    share(context, 0);
+    inside = false;
+    const int came = workers_dismiss(&call);
+    atomic_fetch_add(&regions, came > 0);
+    if (region.raised != 0) {
+        feraiseexcept(region.raised);
     }
-    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
-    int started = 0;
-    while (started < wanted - 1 &&
-           pthread_create(&probes[started], NULL, wait_for_probe, &lock) == 0) {
-        started++;
-    }
-    pthread_mutex_unlock(&lock);
-    for (int i = 0; i < started; i++) {
-        pthread_join(probes[i], NULL);
-    }
-    free(probes);
-    /* One that was refused was the last that there was: leave some to others. */
-    granted_before = started == wanted - 1 ? wanted : started / 2 + 1;
-    return granted_before;
+    return 1 + came;
 }
 
 int region_run(int threads, region_share *share, void *context)
 {
     if (threads <= 1 || !region_available()) {
-        share(context, 0, 1);
+        share(context, 0);
         return 1;
     }
-    const int taken = take_threads(threads_granted(threads));
+    const int taken = take_threads(threads);
     int count = 1;
-    if (taken == 1) {
-        share(context, 0, 1);
+    if (taken > 1) {
+        count = run_with_workers(taken - 1, share, context);
     } else {
-        fenv_t environment;
-        fegetenv(&environment);
-        _Atomic int raised = 0;
-#pragma omp parallel num_threads(taken)
-        {
-            const int index = omp_get_thread_num();
-            if (index == 0) {
-                count = omp_get_num_threads();
-                share(context, 0, count);
-            } else {
-                /* Other libraries use these threads, too: they get their environment back. */
-                fenv_t own;
-                fegetenv(&own);
-                fesetenv(&environment);
-                feclearexcept(FE_ALL_EXCEPT);
-                share(context, index, omp_get_num_threads());
-                atomic_fetch_or(&raised, fetestexcept(FE_ALL_EXCEPT));
-                fesetenv(&own);
-            }
-        }
-        atomic_fetch_add(&regions, 1);
-        if (raised != 0) {
-            feraiseexcept(raised);
-        }
+        share(context, 0);
     }
     atomic_fetch_sub(&threads_active, taken);
     return count;

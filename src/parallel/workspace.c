@@ -1,14 +1,13 @@
 /* Memory for packed matrices: fresh pages cost more than small products do. */
 #include "matmul_blocks.h"
 
-#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 enum {
     LINE = 64,
     SLOTS = 16,
     KEPT_BYTES = 32 << 20, /* in all */
-    SPINS = 2000,
 };
 
 /* A slot is taken out by exchanging it with NULL. The size stands before the memory itself. */
@@ -73,22 +72,5 @@ void workspace_give_back(struct workspace workspace)
     if (data != NULL) {
         atomic_fetch_sub(&kept, workspace.bytes);
         release(data);
-    }
-}
-
-void barrier_wait(struct barrier *barrier, int count, void (*last)(void *), void *context)
-{
-    const unsigned passed = atomic_load(&barrier->passed);
-    if (atomic_fetch_add(&barrier->waiting, 1) + 1 == count) {
-        last(context);
-        atomic_store(&barrier->waiting, 0);
-        atomic_store(&barrier->passed, passed + 1);
-        return;
-    }
-    for (int spin = 0; atomic_load_explicit(&barrier->passed, memory_order_acquire) == passed;
-         spin++) {
-        if (spin >= SPINS) {
-            sched_yield();
-        }
     }
 }

@@ -232,9 +232,8 @@ static void run_range(struct ranges *ranges, NpyIter *iterator, npy_intp first, 
     } while (next(iterator));
 }
 
-static void run_share(void *context, int index, int count)
+static void run_share(void *context, int index)
 {
-    (void)count;
     struct ranges *ranges = context;
     npy_intp first, end;
     while (shares_take(&ranges->shares, index, &first, &end)) {

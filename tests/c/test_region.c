@@ -2,13 +2,23 @@
 #include "expect.h"
 #include "parallel.h"
 
+#include <dirent.h>
 #include <fenv.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { THREADS = 4, CALLERS = 16, ROUNDS = 50, ELEMENTS = 100003, MOST_SECONDS = 60 };
+enum {
+    THREADS = 4,
+    CALLERS = 16,
+    ROUNDS = 50,
+    SHORT_ROUNDS = 10000,
+    ELEMENTS = 100003,
+    MOST_SECONDS = 60
+};
 
 static volatile double zero; /* the compiler must not know the value */
 
@@ -16,16 +26,14 @@ static volatile double zero; /* the compiler must not know the value */
 
 struct visits {
     _Atomic int of_index[64];
-    _Atomic int count;
     pthread_t caller;
     _Atomic bool index_0_on_caller;
 };
 
-static void visit(void *context, int index, int count)
+static void visit(void *context, int index)
 {
     struct visits *visits = context;
     visits->of_index[index]++;
-    visits->count = count;
     if (index == 0) {
         visits->index_0_on_caller = pthread_equal(pthread_self(), visits->caller) != 0;
     }
@@ -33,12 +41,11 @@ static void visit(void *context, int index, int count)
 
 static void check_shares(void)
 {
-    for (int threads = 0; threads <= 8; threads++) {
+    for (int threads = 0; threads <= 40; threads++) {
         struct visits visits = {.caller = pthread_self()};
         const uint64_t before = region_count();
         const int ran = region_run(threads, visit, &visits);
         expect(ran == (threads > 1 ? threads : 1), "%d threads ran, not %d", ran, threads);
-        expect(visits.count == ran, "shares were told of %d threads, not %d", visits.count, ran);
         expect(visits.index_0_on_caller, "index 0 ran on a worker");
         expect(region_count() - before == (ran > 1), "region_count grew by the wrong number");
         for (int index = 0; index < 64; index++) {
@@ -48,9 +55,8 @@ static void check_shares(void)
     }
 }
 
-static void run_nested(void *context, int index, int count)
+static void run_nested(void *context, int index)
 {
-    (void)count;
     struct visits inner = {.caller = pthread_self()};
     expect(!region_available(), "threads seem available within a region");
     ((_Atomic int *)context)[index] = region_run(THREADS, visit, &inner);
@@ -63,13 +69,122 @@ static void check_nested(void)
     for (int i = 0; i < THREADS; i++) {
         expect(ran[i] == 1, "a region within a region ran on %d threads", ran[i]);
     }
+    expect(region_available(), "threads are not available after a region");
+}
+
+/* ---- who comes late, or not at all ---- */
+
+struct work {
+    _Atomic int next, done, at_work;
+    int pieces;
+    int64_t worker_ns; /* how long a worker takes for a piece */
+};
+
+static void take_pieces(void *context, int index)
+{
+    struct work *work = context;
+    work->at_work++;
+    while (work->next < work->pieces && atomic_fetch_add(&work->next, 1) < work->pieces) {
+        const int64_t end = clock_ns() + (index == 0 ? 0 : work->worker_ns);
+        while (clock_ns() < end) {
+        }
+        work->done++;
+    }
+    work->at_work--;
+}
+
+static bool sleeps(int thread)
+{
+    char path[64], line[512];
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+    FILE *file = fopen(path, "r");
+    if (file == NULL) {
+        return true; /* it has ended */
+    }
+    const char *name = fgets(line, sizeof line, file) != NULL ? strrchr(line, ')') : NULL;
+    const bool asleep = name == NULL || name[2] == 'S';
+    fclose(file);
+    return asleep;
+}
+
+/* Whether all threads of this process but the calling one sleep. */
+static bool others_sleep(void)
+{
+    bool all = true;
+    DIR *threads = opendir("/proc/self/task");
+    const struct dirent *entry;
+    while (threads != NULL && (entry = readdir(threads)) != NULL) {
+        const int thread = atoi(entry->d_name); /* 0: "." and ".." */
+        all = all && (thread == 0 || thread == getpid() || sleeps(thread));
+    }
+    if (threads != NULL) {
+        closedir(threads);
+    }
+    return all;
+}
+
+static void check_late_workers(void)
+{
+    int most = 0, least = THREADS;
+    for (int round = 0; round < SHORT_ROUNDS; round++) {
+        struct work work = {.pieces = round % 40};
+        const int ran = region_run(THREADS, take_pieces, &work);
+        const int at_work = work.at_work;
+        expect(work.done == work.pieces, "%d of %d pieces were done", work.done, work.pieces);
+        expect(at_work == 0, "%d threads were at work after their region", at_work);
+        most = ran > most ? ran : most;
+        least = ran < least ? ran : least;
+    }
+    printf("short regions: %d to %d of %d threads came\n", least, most, THREADS);
+    expect(most > 1, "nobody ever came");
+}
+
+static void check_sleeping(void)
+{
+    for (int round = 0; round < 3; round++) {
+        while (!others_sleep()) {
+        }
+        /* The caller is done long before a worker that took a piece, and sleeps, too. */
+        struct work work = {.pieces = 20, .worker_ns = 2000000};
+        int ran = 1;
+        while (ran == 1) {
+            work.next = work.done = 0;
+            work.pieces *= 10;
+            ran = region_run(THREADS, take_pieces, &work);
+            expect(work.done == work.pieces, "%d of %d pieces were done", work.done, work.pieces);
+        }
+    }
+}
+
+static void note_cpus(void *context, int index)
+{
+    cpu_set_t cpus;
+    sched_getaffinity(0, sizeof cpus, &cpus);
+    ((_Atomic int *)context)[index] = CPU_COUNT(&cpus);
+}
+
+static void check_affinity(void)
+{
+    cpu_set_t all, one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_getaffinity(0, sizeof all, &all);
+    for (int round = 0; round < 4; round++) {
+        const cpu_set_t *cpus = round % 2 == 0 ? &one : &all;
+        _Atomic int found[THREADS];
+        sched_setaffinity(0, sizeof *cpus, cpus);
+        region_run(THREADS, note_cpus, found);
+        for (int i = 0; i < THREADS; i++) {
+            expect(found[i] == CPU_COUNT(cpus), "thread %d may run on %d CPUs, its caller on %d", i,
+                   found[i], CPU_COUNT(cpus));
+        }
+    }
 }
 
 /* ---- floating-point state ---- */
 
-static void divide_on_workers(void *context, int index, int count)
+static void divide_on_workers(void *context, int index)
 {
-    (void)count;
     const volatile double quotient = index == *(int *)context ? 1.0 / zero : 1.0;
     (void)quotient;
 }
@@ -92,9 +207,8 @@ static void check_flags(void)
     feclearexcept(FE_ALL_EXCEPT);
 }
 
-static void note_rounding(void *context, int index, int count)
+static void note_rounding(void *context, int index)
 {
-    (void)count;
     ((_Atomic int *)context)[index] = fegetround();
 }
 
@@ -117,9 +231,9 @@ static void check_rounding(void)
 
 static _Atomic int active, most_active;
 
-static void be_active(void *context, int index, int count)
+static void be_active(void *context, int index)
 {
-    (void)index, (void)count;
+    (void)index;
     const int now = ++active;
     int most = most_active;
     while (now > most && !atomic_compare_exchange_weak(&most_active, &most, now)) {
@@ -361,8 +475,12 @@ int main(void)
 {
     alarm(2 * MOST_SECONDS); /* a hang is a failure, not a wait */
     threads_initialize(0, "");
+    check_late_workers();
+    check_sleeping();
+    elementwise_set_threshold(1); /* all come */
     check_shares();
     check_nested();
+    check_affinity();
     check_flags();
     check_rounding();
     check_concurrent_callers();
