@@ -251,4 +251,4 @@ static const struct matmul_bits truth_values = {pack_bits, multiply_bits, direct
 #define BITS &truth_values
 #endif
 
-const struct matmul_kernels JOIN(matmul, ISA) = {all_rows, BITS};
+const struct matmul_kernels JOIN(matmul, ISA) = {.rows = all_rows, .bits = BITS};

@@ -34,6 +34,8 @@ struct matmul_kernel {
     ptrdiff_t more_groups; /* that a panel has beside those of k */
     size_t a_group_bytes;  /* of one row */
     size_t b_group_bytes;  /* of one column */
+    ptrdiff_t
+        panel_bytes; /* of b, that a tile should take at a time; 0: what the first cache holds */
 
     /* Packs `count` rows or columns into a panel, and fills it up with copies of the last of them:
      * zeros would raise flags when they meet infinities. */
@@ -41,6 +43,8 @@ struct matmul_kernel {
                    ptrdiff_t k);
     void (*pack_b)(char *panel, const char *from, ptrdiff_t column, ptrdiff_t k_step,
                    ptrdiff_t count, ptrdiff_t k);
+    /* What a thread calls before tiles, and after them. May be NULL. */
+    void (*begin)(void), (*end)(void);
     /* Computes a whole tile; its columns are next to each other. */
     void (*tile)(const char *a, const char *b, ptrdiff_t groups, char *c, ptrdiff_t c_row,
                  bool accumulate);
@@ -49,7 +53,7 @@ struct matmul_kernel {
     void (*finish)(const char *sums, ptrdiff_t sums_row, char *c, ptrdiff_t c_row,
                    ptrdiff_t c_column, ptrdiff_t rows, ptrdiff_t columns);
     /* The whole product, unpacked; fast where the columns of b and of c, or k in a and in b, are next
-     * to each other. */
+     * to each other. NULL in kernels that are for large products only. */
     void (*direct)(const struct matrices *x);
     /* The same for a stack, without a call for each; false: not for this shape. May be NULL. */
     bool (*stack)(const struct matrices *x, const struct stack *stack);
@@ -72,10 +76,12 @@ struct matmul_bits {
 struct matmul_kernels {
     const struct matmul_kernel *const *rows;
     const struct matmul_bits *bits;
+    bool only_large;       /* they do not pay for small products */
+    bool (*prepare)(void); /* comes first, once; false: they cannot be used. May be NULL */
 };
 
 /* The best of the processor, within kernels_restrict(); NULL where no instruction set has any. */
-const struct matmul_kernel *matmul_kernel_find(char kind, size_t item_size);
+const struct matmul_kernel *matmul_kernel_find(char kind, size_t item_size, bool large);
 const struct matmul_bits *matmul_bits_find(void);
 
 /* All of an instruction set, whatever is selected; NULL if the processor lacks it. */

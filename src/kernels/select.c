@@ -115,13 +115,28 @@ const struct reduction *reduction_find(const char *op, char kind, size_t item_si
     return best;
 }
 
-const struct matmul_kernel *matmul_kernel_find(char kind, size_t item_size)
+/* Whether an instruction set's matrix products can be used. */
+static bool is_prepared(int i)
+{
+    enum { UNKNOWN, YES, NO };
+    static _Atomic unsigned char prepared[ISA_COUNT];
+    if (supported[i] && prepared[i] == UNKNOWN) {
+        prepared[i] = matmul_isas[i]->prepare == NULL || matmul_isas[i]->prepare() ? YES : NO;
+    }
+    return supported[i] && prepared[i] == YES;
+}
+
+const struct matmul_kernel *matmul_kernel_find(char kind, size_t item_size, bool large)
 {
     detect();
     const struct matmul_kernel *best = NULL;
     for (int i = 0; i < selected_count; i++) {
-        for (const struct matmul_kernel *const *row = matmul_isas[i]->rows; *row != NULL; row++) {
-            if (supported[i] && (*row)->kind == kind && (*row)->item_size == item_size) {
+        const struct matmul_kernels *isa = matmul_isas[i];
+        if ((isa->only_large && !large) || !is_prepared(i)) {
+            continue;
+        }
+        for (const struct matmul_kernel *const *row = isa->rows; *row != NULL; row++) {
+            if ((*row)->kind == kind && (*row)->item_size == item_size) {
                 best = *row;
             }
         }
@@ -161,7 +176,7 @@ const struct matmul_kernels *matmul_kernels_of_isa(const char *isa)
 {
     detect();
     for (int i = 0; i < ISA_COUNT; i++) {
-        if (supported[i] && strcmp(isas[i]->isa, isa) == 0) {
+        if (strcmp(isas[i]->isa, isa) == 0 && is_prepared(i)) {
             return matmul_isas[i];
         }
     }

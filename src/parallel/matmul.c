@@ -9,6 +9,9 @@ enum {
     THIN = 4,              /* so few rows, or columns, are not worth packing the other matrix */
     DIRECT_MOST = 32 * 32 * 32,
     DIRECT_FEW = 4 * 4 * 4, /* where `direct` goes one by one */
+    /* From here on kernels of large tiles pay, at half of their speed where 33 rows take two tiles. */
+    LARGE = 96 * 96 * 96,
+    LARGE_SIDE = 32,
     COPIED_BYTES = 8192,
 };
 
@@ -143,6 +146,13 @@ static double ns_of(const struct matmul_kernel *kernel, const struct matrices *x
     return macs_of(x) * (kernel->item_size == 16 ? 1.0 : 0.05) + elements * 0.2;
 }
 
+static const struct matmul_kernel *kernel_for(const struct matmul_kernel *kernel,
+                                              const struct matrices *x)
+{
+    const bool large = macs_of(x) >= LARGE && x->m >= LARGE_SIDE && x->n >= LARGE_SIDE;
+    return large ? matmul_kernel_find(kernel->kind, kernel->item_size, true) : kernel;
+}
+
 static void run_one(const struct matmul_kernel *kernel, const struct matrices *matrices,
                     bool may_split)
 {
@@ -161,7 +171,7 @@ static void run_one(const struct matmul_kernel *kernel, const struct matrices *m
     const bool thin = kernel->kind == 'i' ? (x.m <= THIN || x.n <= THIN) && has_vectors(&x, size)
                                           : kernel->item_size == 16 && is_vector;
     const int threads = may_split ? matmul_threads(ns_of(kernel, &x)) : 1;
-    if (!thin && matmul_packed(kernel, &x, threads)) {
+    if (!thin && matmul_packed(kernel_for(kernel, &x), &x, threads)) {
         return;
     }
     struct strips strips = {kernel, &x};

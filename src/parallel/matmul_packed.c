@@ -191,9 +191,15 @@ static void compute_share(void *context, int index)
     const struct chunk *chunk = &product->chunk;
     const ptrdiff_t blocks =
         pieces(chunk->rows, product->block_rows) * pieces(chunk->columns, product->block_columns);
+    if (product->kernel->begin != NULL) {
+        product->kernel->begin();
+    }
     ptrdiff_t block;
     while ((block = atomic_fetch_add(&product->next_block, 1)) < blocks) {
         compute_block(product, chunk, block);
+    }
+    if (product->kernel->end != NULL) {
+        product->kernel->end();
     }
 }
 
@@ -241,7 +247,8 @@ static void choose_blocks(struct product *product, int threads)
     product->chunk_rows = least(round_up(x->m, rows), a_most);
     product->chunk_columns = least(round_up(x->n, columns), b_most);
 
-    product->block_groups = pieces(groups, pieces(groups * columns * b_bytes, PANEL_BYTES));
+    const ptrdiff_t panel_bytes = kernel->panel_bytes > 0 ? kernel->panel_bytes : PANEL_BYTES;
+    product->block_groups = pieces(groups, pieces(groups * columns * b_bytes, panel_bytes));
     ptrdiff_t across = round_up(least(BLOCK_COLUMNS, product->chunk_columns), columns);
     ptrdiff_t down = BLOCK_BYTES / (product->block_groups * a_bytes) / rows * rows;
     down = least(down > rows ? down : rows, product->chunk_rows);

@@ -56,7 +56,7 @@ bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char ty
     }
     const size_t size = (size_t)PyDataType_ELSIZE(dtype);
     Py_DECREF(dtype);
-    loop->kernel = kind_of(type) != '\0' ? matmul_kernel_find(kind_of(type), size) : NULL;
+    loop->kernel = kind_of(type) != '\0' ? matmul_kernel_find(kind_of(type), size, false) : NULL;
     loop->bits = type == NPY_BOOL ? matmul_bits_find() : NULL;
     loop->item_size = (npy_intp)size;
     loop->is_complex = PyTypeNum_ISCOMPLEX(type);

@@ -184,6 +184,20 @@ static struct matrices random_matrices(ptrdiff_t m, ptrdiff_t k, ptrdiff_t n, pt
     return x;
 }
 
+static void begin_tiles(const struct matmul_kernel *kernel)
+{
+    if (kernel->begin != NULL) {
+        kernel->begin();
+    }
+}
+
+static void end_tiles(const struct matmul_kernel *kernel)
+{
+    if (kernel->end != NULL) {
+        kernel->end();
+    }
+}
+
 /* All of a product as one tile: packed, computed in two parts of k, and finished. */
 static void packed_product(const struct matmul_kernel *kernel, const struct matrices *x)
 {
@@ -194,9 +208,10 @@ static void packed_product(const struct matmul_kernel *kernel, const struct matr
         const ptrdiff_t k = part == 0 ? half_k : x->k - half_k;
         kernel->pack_a(panel_a, x->a + first * x->a_k, x->a_row, x->a_k, x->m, k);
         kernel->pack_b(panel_b, x->b + first * x->b_k, x->b_column, x->b_k, x->n, k);
-        kernel->tile(panel_a, panel_b,
-                     (k + kernel->group - 1) / kernel->group + kernel->more_groups, sums, tile_row,
-                     part != 0);
+        const ptrdiff_t groups = (k + kernel->group - 1) / kernel->group + kernel->more_groups;
+        begin_tiles(kernel);
+        kernel->tile(panel_a, panel_b, groups, sums, tile_row, part != 0);
+        end_tiles(kernel);
     }
     if (kernel->finish != NULL) {
         kernel->finish(sums, tile_row, x->c, x->c_row, x->c_column, x->m, x->n);
@@ -358,7 +373,9 @@ static void compare_isa(const struct matmul_kernels *kernels, const char *isa, b
         fill(room_a, sizeof room_a / 4, kernel);
         fill(room_b, sizeof room_b / 4, kernel);
         for (int i = 0; i < cases; i++) {
-            compare(kernel, isa, false);
+            if (kernel->direct != NULL) {
+                compare(kernel, isa, false);
+            }
             if (kernel->stack != NULL) {
                 compare_stack(kernel, isa);
             }
@@ -398,6 +415,7 @@ static void time_isa(const struct matmul_kernels *kernels, const char *isa)
             for (int what = 0; what < 5; what++) {
                 const bool along_k = what % 2 == 0;
                 const ptrdiff_t units = what < 2 ? kernel->rows : kernel->columns;
+                begin_tiles(kernel);
                 const int64_t start = now_ns();
                 if (what == 4) {
                     kernel->tile(panel_a, panel_b, TIMED_K / kernel->group, sums,
@@ -408,6 +426,7 @@ static void time_isa(const struct matmul_kernels *kernels, const char *isa)
                         along_k ? size : units * size, units, TIMED_K);
                 }
                 best[what] = fmin(best[what], (double)(now_ns() - start));
+                end_tiles(kernel);
             }
         }
         const double a = (double)kernel->rows * TIMED_K, b = (double)kernel->columns * TIMED_K;
