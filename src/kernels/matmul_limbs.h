@@ -10,7 +10,9 @@ INLINE void JOIN(encode, DTYPE)(const ELEMENT e[4], uint32_t w[LIMBS])
     for (int limb = 0; limb < LIMBS; limb++) {
         w[limb] = 0;
         for (int i = 0; i < 4; i++) {
-            w[limb] |= (uint32_t)(uint8_t)(e[i] >> 8 * limb) << 8 * i;
+            /* By halves of 32 bits, vectors of which are as long as those of words. */
+            const uint32_t half = (uint32_t)((uint64_t)e[i] >> 32 * (limb / 4));
+            w[limb] |= (half >> 8 * (limb % 4) & 0xff) << 8 * i;
         }
     }
 }

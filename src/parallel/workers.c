@@ -12,8 +12,8 @@
 
 enum {
     LINES = 128, /* processors fetch lines of 64 bytes in pairs */
-    /* To wake a thread takes as long as to add some 10^5 numbers: for so long it pays to look whether
-     * something happens, rather than to sleep. */
+    /* How long they look whether something happens before they sleep. To wake a thread takes as long as to
+     * add some 10^5 numbers; programs that call again soon should not have to. */
     WORKER_LOOKS_NS = 5000000,
     CALLER_LOOKS_NS = 20000,
     LOOKS = 128, /* before others may have the processor */

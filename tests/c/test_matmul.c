@@ -10,6 +10,10 @@
 #include <string.h>
 #include <time.h>
 
+#ifdef AMX_IN_SOFTWARE
+extern const struct matmul_kernels matmul_amx_in_software;
+#endif
+
 enum { LARGEST_ROOM = 1 << 20, GUARD = 256, TIMED_K = 512 };
 
 static _Alignas(64) char room_a[LARGEST_ROOM], room_b[LARGEST_ROOM], room_c[LARGEST_ROOM];
@@ -458,6 +462,13 @@ int main(int argc, char *argv[])
             compare_isa(kernels, isa, quick);
         }
     }
+#ifdef AMX_IN_SOFTWARE
+    if (!timed && matmul_kernels_of_isa("amx") == NULL &&
+        (only == NULL || strcmp(only, "amx") == 0)) {
+        ran = true;
+        compare_isa(&matmul_amx_in_software, "amx in software", quick);
+    }
+#endif
     if (!ran) {
         return SKIPPED;
     }
