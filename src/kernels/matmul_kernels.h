@@ -34,8 +34,7 @@ struct matmul_kernel {
     ptrdiff_t more_groups; /* that a panel has beside those of k */
     size_t a_group_bytes;  /* of one row */
     size_t b_group_bytes;  /* of one column */
-    ptrdiff_t
-        panel_bytes; /* of b, that a tile should take at a time; 0: what the first cache holds */
+    ptrdiff_t panel_bytes; /* of b, for a tile at a time; 0: what the first cache holds */
 
     /* Packs `count` rows or columns into a panel, and fills it up with copies of the last of them:
      * zeros would raise flags when they meet infinities. */

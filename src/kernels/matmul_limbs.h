@@ -1,8 +1,9 @@
 /* Panels and tiles of one dtype on AMX; included by matmul_amx.c once per dtype. Parameters:
  *   DTYPE, ELEMENT, LIMBS   suffix of the names, C type, and its bytes
  * Two times 16 columns of sums belong to a tile: those of two places, or, if there is only one place, of
- * 32 columns. A word is the same limb of four k. Panels of b have, for four k after another, rows of the words of
- * each limb; panels of a, for 64 k, the limbs of 16 rows, all words of a row next to each other. */
+ * 32 columns. A word is the same limb of four k. Panels of b have, for four k after another, rows of
+ * the words of each limb; panels of a, for 64 k, the limbs of 16 rows, all words of a row next to each
+ * other. */
 
 /* Word `limb` of elements of four k. */
 INLINE void JOIN(encode, DTYPE)(const ELEMENT e[4], uint32_t w[LIMBS])
@@ -69,19 +70,23 @@ static void JOIN(pack_a, DTYPE)(char *panel, const char *from, ptrdiff_t row, pt
     }
 }
 
-/* 16 sums each, which stand for places or, if there is only one, for columns. */
-INLINE void JOIN(add_sums, DTYPE)(const uint32_t *first, const uint32_t *second, int place,
-                                  ELEMENT *c, bool accumulate)
+/* Both sums stand for places or, if there is only one, for columns. */
+INLINE void JOIN(add_sums, DTYPE)(const uint32_t first[ROWS][TILE_ROWS],
+                                  const uint32_t second[ROWS][TILE_ROWS], int place, char *c,
+                                  ptrdiff_t c_row, bool accumulate)
 {
-    for (int column = 0; column < TILE_ROWS; column++) {
-        ELEMENT sum = (ELEMENT)((ELEMENT)first[column] << 8 * place);
-        if (LIMBS > 1) {
-            sum += (ELEMENT)((ELEMENT)second[column] << 8 * (place + 1));
-        } else {
-            ELEMENT *other = c + TILE_ROWS + column;
-            *other = (ELEMENT)(second[column] + (accumulate ? *other : 0));
+    for (int row = 0; row < ROWS; row++) {
+        ELEMENT *to = (ELEMENT *)(c + row * c_row);
+        for (int column = 0; column < TILE_ROWS; column++) {
+            ELEMENT sum = (ELEMENT)((ELEMENT)first[row][column] << 8 * place);
+            if (LIMBS > 1) {
+                sum += (ELEMENT)((ELEMENT)second[row][column] << 8 * (place + 1));
+            } else {
+                ELEMENT *other = to + TILE_ROWS + column;
+                *other = (ELEMENT)(second[row][column] + (accumulate ? *other : 0));
+            }
+            to[column] = (ELEMENT)(sum + (accumulate ? to[column] : 0));
         }
-        c[column] = (ELEMENT)(sum + (accumulate ? c[column] : 0));
     }
 }
 
@@ -110,10 +115,7 @@ static void JOIN(tile, DTYPE)(const char *a, const char *b, ptrdiff_t groups, ch
 #endif
         }
         store_sums(first, second);
-        for (int row = 0; row < ROWS; row++) {
-            JOIN(add_sums, DTYPE)
-            (first[row], second[row], place, (ELEMENT *)(c + row * c_row), accumulate || place > 0);
-        }
+        JOIN(add_sums, DTYPE)(first, second, place, c, c_row, accumulate || place > 0);
     }
 }
 

@@ -6,7 +6,7 @@
 enum {
     BREAK_EVEN_ELEMENTS = 40000, /* a reduction is worth threads from 20 us on, half a ns each */
     PARTS_OF_THREAD = 4,         /* nobody waits long for one that the system holds up */
-    MOST_PARTS = 256,
+    MOST_PARTS = 64,
 };
 
 struct running {

@@ -29,8 +29,8 @@ struct product {
     ptrdiff_t sums_row;
     struct chunk {
         ptrdiff_t row, column, k, rows, columns, depth, groups;
-    } chunk;              /* where the one at work begins, and how large it is */
-    struct shares shares; /* of its panels */
+    } chunk;               /* where the one at work begins, and how large it is */
+    struct shares *shares; /* of its panels */
     _Atomic ptrdiff_t next_block;
 };
 
@@ -82,7 +82,7 @@ static void pack_share(void *context, int index)
     struct product *product = context;
     const ptrdiff_t of_a = pieces(product->chunk.rows, product->kernel->rows);
     ptrdiff_t panel, end;
-    while (shares_take(&product->shares, index, &panel, &end)) {
+    while (shares_take(product->shares, index, &panel, &end)) {
         for (; panel < end; panel++) {
             if (panel < of_a) {
                 pack_panel_of_a(product, panel);
@@ -115,11 +115,11 @@ static void edge_tile(const struct matmul_kernel *kernel, const char *a, const c
 
 /* Computes tiles of rows [row, row_end) and columns [column, column_end) of a chunk, whose first
  * element lies at c. */
-static void compute_tiles(const struct product *product, const struct chunk *chunk, ptrdiff_t row,
-                          ptrdiff_t row_end, ptrdiff_t column, ptrdiff_t column_end, char *c,
-                          ptrdiff_t c_row)
+static void compute_tiles(const struct product *product, ptrdiff_t row, ptrdiff_t row_end,
+                          ptrdiff_t column, ptrdiff_t column_end, char *c, ptrdiff_t c_row)
 {
     const struct matmul_kernel *kernel = product->kernel;
+    const struct chunk *chunk = &product->chunk;
     const ptrdiff_t a_bytes = kernel->rows * (ptrdiff_t)kernel->a_group_bytes;
     const ptrdiff_t b_bytes = kernel->columns * (ptrdiff_t)kernel->b_group_bytes;
     for (ptrdiff_t first = 0; first < chunk->groups; first += product->block_groups) {
@@ -153,9 +153,10 @@ static void copy_elements(const char *sums, ptrdiff_t sums_row, char *c, ptrdiff
     }
 }
 
-static void compute_block(const struct product *product, const struct chunk *chunk, ptrdiff_t block)
+static void compute_block(const struct product *product, ptrdiff_t block)
 {
     const struct matmul_kernel *kernel = product->kernel;
+    const struct chunk *chunk = &product->chunk;
     const struct matrices *x = product->x;
     const ptrdiff_t across = pieces(chunk->columns, product->block_columns);
     const ptrdiff_t row = block / across * product->block_rows;
@@ -164,11 +165,10 @@ static void compute_block(const struct product *product, const struct chunk *chu
     const ptrdiff_t column_end = least(column + product->block_columns, chunk->columns);
     char *c = x->c + chunk->row * x->c_row + chunk->column * x->c_column;
     if (product->sums == NULL) {
-        compute_tiles(product, chunk, row, row_end, column, column_end, c, x->c_row);
+        compute_tiles(product, row, row_end, column, column_end, c, x->c_row);
         return;
     }
-    compute_tiles(product, chunk, row, row_end, column, column_end, product->sums,
-                  product->sums_row);
+    compute_tiles(product, row, row_end, column, column_end, product->sums, product->sums_row);
     if (chunk->k + chunk->depth < x->k) {
         return;
     }
@@ -196,7 +196,7 @@ static void compute_share(void *context, int index)
     }
     ptrdiff_t block;
     while ((block = atomic_fetch_add(&product->next_block, 1)) < blocks) {
-        compute_block(product, chunk, block);
+        compute_block(product, block);
     }
     if (product->kernel->end != NULL) {
         product->kernel->end();
@@ -208,8 +208,11 @@ static void compute_chunk(struct product *product, int threads)
     const struct chunk *chunk = &product->chunk;
     const ptrdiff_t panels = pieces(chunk->rows, product->kernel->rows) +
                              pieces(chunk->columns, product->kernel->columns);
-    shares_initialize(&product->shares, 0, panels, 1, 1, threads);
+    struct shares shares;
+    shares_initialize(&shares, 0, panels, 1, 1, threads);
+    product->shares = &shares;
     region_run(threads, pack_share, product);
+    product->shares = NULL;
     atomic_store(&product->next_block, 0);
     region_run(threads, compute_share, product);
 }
