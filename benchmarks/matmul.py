@@ -212,7 +212,7 @@ def main():
     options = parser.parse_args()
     if options.parts == ["table"] and options.threads is None:
         return run_all_tables()
-    nc.set_config(threads=options.threads)
+    nc.set_config(threads=options.threads, device="cpu")
     print(f"NumPy {np.__version__}, {nc.info()['isa']}, threads: {options.threads}, {blas()}")
     cells = []
     for part in options.parts:

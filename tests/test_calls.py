@@ -224,6 +224,19 @@ def test_integers_are_rounded_to_floats_as_numpys(value):
         assert_same(nc.divide(*args), np.divide(*args))
 
 
+@pytest.mark.parametrize("dtype", "qQ")
+def test_integers_of_any_length_are_rounded_to_floats_as_numpys(dtype):
+    rng = np.random.default_rng(13)
+    bits, one = np.iinfo(dtype), np.ones(1, dtype)[0]
+    a = rng.integers(bits.min, bits.max, 9999, dtype, endpoint=True)
+    a >>= rng.integers(0, 64, a.size).astype(dtype)
+    # Halves between two floats, and their neighbours.
+    a[::3] = a[::3] // 2048 * 2048 + rng.integers(1023, 1026, a[::3].size).astype(dtype)
+    for x in (a, a[::2], a[::-1]):
+        for args in ((x, x[0]), (x, one * 3), (one * 5, x | 1)):
+            assert_same(nc.divide(*args), np.divide(*args))
+
+
 @pytest.mark.parametrize("mode", ["ignore", "raise"])
 def test_integers_into_memory_of_their_own(mode):
     results = []

@@ -13,15 +13,18 @@
 enum {
     /* Additions one after the other before sums are added in pairs: as many as in NumPy's. */
     PIECE_TURNS = 16,
-    PAGE_BYTES = 4096,
     /* Rows of which a column is read at once, and how much of a row: the sums stay in the second-level
-     * cache. With shorter runs, or fetched ahead by software, rows come more slowly from memory. */
-    ROWS_AT_ONCE = 4,
+     * cache. With shorter runs, or fetched ahead by software, rows come more slowly from memory. Short
+     * rows come one by one: their sums stay in the first-level cache. */
+    SOME_ROWS = 4,
+    MANY_ROWS = 8,
+    SHORT_ROW_BYTES = 8192,
     ROW_BYTES = 32768,
     ROW_LEVELS = 5, /* 2^4 pieces are MOST_ROWS */
     ROW_COLUMNS = ROW_BYTES / sizeof(uint64_t),
-    /* Sums of two bytes fit into 16 bits so often. */
+    /* Sums of two bytes fit into 16 bits so often; side by side, none waits for the one before. */
     RUN_BYTES = 128 * VECTOR_BYTES,
+    SUMS = 4,
     SHORT_SUM = 16,
     PRODUCTS = 8,
 };
@@ -30,26 +33,10 @@ _Static_assert(PIECE_ROWS << (ROW_LEVELS - 1) == MOST_ROWS, "the levels of a tre
 #define LANE_VECTORS (64 / VECTOR_BYTES)
 _Static_assert(LANE_VECTORS *VECTOR_BYTES == LANES_BYTES, "lanes are whole vectors");
 
-/* So many pages are read at once: the hardware fetches ahead within each, which brings a fifth more
- * from memory than one stream. SSE2 has registers for two. */
-#if defined(__x86_64__) && !defined(__AVX2__)
-#define STREAMS 2
-#else
-#define STREAMS 4
-#endif
-
 /* Addresses past the end are harmless: a prefetch does not fault. */
 INLINE void prefetch(const char *data, ptrdiff_t ahead)
 {
     __builtin_prefetch((const void *)((uintptr_t)data + (uintptr_t)ahead));
-}
-
-/* One by one: a copy of all would be one of 64 bytes, which could not use what is in registers. */
-INLINE void copy_vectors(void *to, const void *from)
-{
-    for (int at = 0; at < LANES_BYTES; at += VECTOR_BYTES) {
-        memcpy((char *)to + at, (const char *)from + at, VECTOR_BYTES);
-    }
 }
 
 #define SAME(x) (x)

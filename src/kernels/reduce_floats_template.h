@@ -7,6 +7,8 @@
 #define lanes JOIN(sum_lanes, DTYPE)
 #define tree JOIN(sum_tree, DTYPE)
 #define load JOIN(sum_load, DTYPE)
+#define load_vector JOIN(sum_load_vector, DTYPE)
+#define store_vector JOIN(sum_store_vector, DTYPE)
 #define load_sums JOIN(sum_load_sums, DTYPE)
 #define store_lanes JOIN(sum_store_lanes, DTYPE)
 #define load_some JOIN(sum_load_some, DTYPE)
@@ -51,7 +53,7 @@ enum {
     LANES_STORED = LANES * sizeof(STORED),
     PIECE = PIECE_TURNS * LANES, /* parts that are added without folding lanes */
     PIECE_BYTES = PIECE_TURNS * LANES_STORED,
-    GROUP_PIECES = STREAMS * PAGE_BYTES / PIECE_BYTES,
+    GROUP_PIECES = 16,
     ROW_PARTS = ROW_BYTES / sizeof(SUM),
 };
 
@@ -62,6 +64,20 @@ INLINE vector keep_vector(vector x, vector mask)
 {
     const BITS zero = (BITS)1 << (8 * sizeof(BITS) - 1);
     return (vector)(((bit_vector)x & (bit_vector)mask) | (zero & ~(bit_vector)mask));
+}
+
+/* By vectors: a copy of all lanes would be one by halves of vectors, on which the next load of a whole
+ * one waits. */
+INLINE vector load_vector(const void *from)
+{
+    vector loaded;
+    memcpy(&loaded, from, sizeof loaded);
+    return loaded;
+}
+
+INLINE void store_vector(SUM *to, vector sum)
+{
+    memcpy(to, &sum, sizeof sum);
 }
 
 /* Not an array: compilers would keep it in memory. */
@@ -84,6 +100,18 @@ INLINE lanes keep(lanes x, lanes mask)
 {
     return (lanes){keep_vector(x.a, mask.a), keep_vector(x.b, mask.b)};
 }
+
+INLINE lanes load_sums(const void *from)
+{
+    const SUM *sum = from;
+    return (lanes){load_vector(sum), load_vector(sum + LANES / 2)};
+}
+
+INLINE void store_lanes(SUM *to, lanes sum)
+{
+    store_vector(to, sum.a);
+    store_vector(to + LANES / 2, sum.b);
+}
 #else
 typedef struct {
     vector a, b, c, d;
@@ -105,19 +133,22 @@ INLINE lanes keep(lanes x, lanes mask)
     return (lanes){keep_vector(x.a, mask.a), keep_vector(x.b, mask.b), keep_vector(x.c, mask.c),
                    keep_vector(x.d, mask.d)};
 }
-#endif
 
 INLINE lanes load_sums(const void *from)
 {
-    lanes loaded;
-    copy_vectors(&loaded, from);
-    return loaded;
+    const SUM *sum = from;
+    return (lanes){load_vector(sum), load_vector(sum + LANES / 4), load_vector(sum + LANES / 2),
+                   load_vector(sum + LANES / 4 * 3)};
 }
 
-INLINE void store_lanes(void *to, lanes sum)
+INLINE void store_lanes(SUM *to, lanes sum)
 {
-    copy_vectors(to, &sum);
+    store_vector(to, sum.a);
+    store_vector(to + LANES / 4, sum.b);
+    store_vector(to + LANES / 2, sum.c);
+    store_vector(to + LANES / 4 * 3, sum.d);
 }
+#endif
 
 /* The first of them, and zeros. */
 INLINE lanes load_some(const char *from, ptrdiff_t parts)
@@ -178,25 +209,12 @@ INLINE lanes sum_piece(const char *data)
     return sum;
 }
 
-/* Whole pages at once, the next ones on their way. */
+/* In the order of memory: processors fetch ahead of one stream of addresses best. */
 NOINLINE lanes sum_group(const char *data)
 {
     lanes piece[GROUP_PIECES];
-    for (int first = 0; first < PAGE_BYTES; first += PIECE_BYTES) {
-        lanes sum[STREAMS];
-        for (int s = 0; s < STREAMS; s++) {
-            prefetch(data, first + (STREAMS + s) * PAGE_BYTES);
-            sum[s] = load(data + first + s * PAGE_BYTES);
-        }
-        for (int at = first + LANES_STORED; at < first + PIECE_BYTES; at += LANES_STORED) {
-            for (int s = 0; s < STREAMS; s++) {
-                prefetch(data, at + (STREAMS + s) * PAGE_BYTES);
-                sum[s] = plus(sum[s], load(data + at + s * PAGE_BYTES));
-            }
-        }
-        for (int s = 0; s < STREAMS; s++) {
-            piece[(s * PAGE_BYTES + first) / PIECE_BYTES] = sum[s];
-        }
+    for (int i = 0; i < GROUP_PIECES; i++) {
+        piece[i] = sum_piece(data + i * PIECE_BYTES);
     }
     for (int apart = 1; apart < GROUP_PIECES; apart *= 2) {
         for (int i = 0; i < GROUP_PIECES; i += 2 * apart) {
@@ -375,7 +393,7 @@ INLINE void add_rows(const char *data, ptrdiff_t step, int rows, ptrdiff_t parts
         if (!first) {
             sum = plus(load_sums(sums + at), sum);
         }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int row = 1; row < rows; row++) {
             sum = plus(sum, load(from + row * step));
         }
@@ -405,18 +423,16 @@ SCALAR static void add_strided_rows(const char *data, ptrdiff_t step, ptrdiff_t 
     }
 }
 
-/* Up to ROWS_AT_ONCE rows. */
+/* 1, SOME_ROWS or MANY_ROWS. */
 NOINLINE void add_some_rows(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
                             ptrdiff_t parts, SUM *sums, bool first)
 {
     if (next != PARTS * (ptrdiff_t)sizeof(STORED)) {
         add_strided_rows(data, step, rows, next, parts, sums, first);
-    } else if (rows == 4) {
-        add_rows(data, step, 4, parts, sums, first);
-    } else if (rows == 3) {
-        add_rows(data, step, 3, parts, sums, first);
-    } else if (rows == 2) {
-        add_rows(data, step, 2, parts, sums, first);
+    } else if (rows == MANY_ROWS) {
+        add_rows(data, step, MANY_ROWS, parts, sums, first);
+    } else if (rows == SOME_ROWS) {
+        add_rows(data, step, SOME_ROWS, parts, sums, first);
     } else {
         add_rows(data, step, 1, parts, sums, first);
     }
@@ -425,10 +441,14 @@ NOINLINE void add_some_rows(const char *data, ptrdiff_t step, ptrdiff_t rows, pt
 INLINE void sum_row_piece(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
                           ptrdiff_t parts, SUM *sums)
 {
-    for (ptrdiff_t row = 0; row < rows; row += ROWS_AT_ONCE) {
+    const bool one_by_one = parts * (ptrdiff_t)sizeof(STORED) <= SHORT_ROW_BYTES;
+    for (ptrdiff_t row = 0; row < rows;) {
         const ptrdiff_t left = rows - row;
-        add_some_rows(data + row * step, step, left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE, next,
-                      parts, sums, row == 0);
+        const ptrdiff_t taken = one_by_one || left < SOME_ROWS ? 1
+                                : left < MANY_ROWS             ? SOME_ROWS
+                                                               : MANY_ROWS;
+        add_some_rows(data + row * step, step, taken, next, parts, sums, row == 0);
+        row += taken;
     }
 }
 
@@ -515,6 +535,8 @@ static const struct reduction JOIN(reduction_add, DTYPE) = {
 #undef lanes
 #undef tree
 #undef load
+#undef load_vector
+#undef store_vector
 #undef load_some
 #undef store_lanes
 #undef load_sums

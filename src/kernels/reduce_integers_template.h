@@ -51,20 +51,16 @@ NOINLINE uint64_t sum_contiguous(const char *data, ptrdiff_t n)
     const ptrdiff_t bytes = n * (ptrdiff_t)sizeof(STORED);
     uint64_t result = 0;
     ptrdiff_t at = 0;
-    for (; at + STREAMS * RUN_BYTES <= bytes; at += STREAMS * RUN_BYTES) {
-        pair_vector pairs[STREAMS];
+    for (; at + SUMS * RUN_BYTES <= bytes; at += SUMS * RUN_BYTES) {
+        pair_vector pairs[SUMS];
         memset(pairs, 0, sizeof pairs);
-        for (int in = 0; in < RUN_BYTES; in += LINE_BYTES) {
-            for (int s = 0; s < STREAMS; s++) {
-                const char *line = data + at + s * RUN_BYTES + in;
-                prefetch(line, STREAMS * RUN_BYTES);
-                for (int i = 0; i < LINE_BYTES; i += VECTOR_BYTES) {
-                    pairs[s] += load_pairs(line + i);
-                }
+        for (int in = 0; in < SUMS * RUN_BYTES; in += SUMS * VECTOR_BYTES) {
+            for (int i = 0; i < SUMS; i++) {
+                pairs[i] += load_pairs(data + at + in + i * VECTOR_BYTES);
             }
         }
-        for (int s = 0; s < STREAMS; s++) {
-            result += total_of(pairs[s]);
+        for (int i = 0; i < SUMS; i++) {
+            result += total_of(pairs[i]);
         }
     }
     while (at + VECTOR_BYTES <= bytes) {
