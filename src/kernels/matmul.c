@@ -24,6 +24,8 @@ static const struct matmul_kernel *const all_rows[] = {NULL};
 #define WIDE unsigned
 #define ADD_PRODUCT PLAIN_PRODUCT
 #define ADD_PRODUCTS PLAIN_PRODUCT
+#define NARROWEST 4
+#define SHORT_LANE uint16_t
 #include "matmul_direct.h"
 
 #define DTYPE uint16
@@ -31,6 +33,8 @@ static const struct matmul_kernel *const all_rows[] = {NULL};
 #define WIDE unsigned
 #define ADD_PRODUCT PLAIN_PRODUCT
 #define ADD_PRODUCTS PLAIN_PRODUCT
+#define NARROWEST 8
+#define SHORT_LANE uint16_t
 #include "matmul_direct.h"
 
 #define DTYPE uint32
@@ -38,6 +42,8 @@ static const struct matmul_kernel *const all_rows[] = {NULL};
 #define WIDE uint32_t
 #define ADD_PRODUCT PLAIN_PRODUCT
 #define ADD_PRODUCTS PLAIN_PRODUCT
+#define NARROWEST 8
+#define SHORT_LANE uint32_t
 #include "matmul_direct.h"
 
 #define DTYPE uint64
@@ -45,6 +51,8 @@ static const struct matmul_kernel *const all_rows[] = {NULL};
 #define WIDE uint64_t
 #define ADD_PRODUCT PLAIN_PRODUCT
 #define ADD_PRODUCTS PLAIN_PRODUCT
+#define NARROWEST 16
+#define SHORT_LANE uint64_t
 #include "matmul_direct.h"
 
 #define DTYPE uint8
@@ -212,6 +220,8 @@ static void direct_half(const struct matrices *x)
 #define WIDE float
 #define ADD_PRODUCT ADD_PRODUCT_FLOAT
 #define ADD_PRODUCTS ADD_PRODUCTS_FLOAT
+#define NARROWEST 16
+#define SHORT_LANE float
 #include "matmul_direct.h"
 
 #define DTYPE float64
@@ -219,6 +229,8 @@ static void direct_half(const struct matrices *x)
 #define WIDE double
 #define ADD_PRODUCT ADD_PRODUCT_DOUBLE
 #define ADD_PRODUCTS ADD_PRODUCTS_DOUBLE
+#define NARROWEST 16
+#define SHORT_LANE double
 #include "matmul_direct.h"
 
 /* They have no tiles. */

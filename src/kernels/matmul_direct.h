@@ -1,16 +1,19 @@
 /* The product without packing, for small and thin matrices; included once per dtype.
  *   DTYPE, ELEMENT, WIDE   suffix of the names, the dtype, and the type that computes an element
- *   ADD_PRODUCT(c, a, b)   c + a * b of elements; ADD_PRODUCTS of vectors */
+ *   ADD_PRODUCT(c, a, b)   c + a * b of elements; ADD_PRODUCTS of vectors
+ *   NARROWEST              bytes of the shortest vector, 4, 8 or 16
+ *   SHORT_LANE             lanes in which short vectors are summed: bytes are not multiplied well */
 
-#define few JOIN(few, DTYPE)
-#define block JOIN(block, DTYPE)
+#define block JOIN(JOIN(direct_block, DTYPE), VECTOR_BYTES)
+#define block_of_16 JOIN(JOIN(direct_block, DTYPE), 16)
+#define block_of_8 JOIN(JOIN(direct_block, DTYPE), 8)
+#define block_of_4 JOIN(JOIN(direct_block, DTYPE), 4)
 #define element_sum JOIN(element_sum, DTYPE)
 #define row_group JOIN(row_group, DTYPE)
+#define short_row_group JOIN(short_row_group, DTYPE)
 #define by_columns JOIN(by_columns, DTYPE)
 #define by_dots JOIN(by_dots, DTYPE)
 #define narrow JOIN(narrow, DTYPE)
-
-typedef ELEMENT few __attribute__((vector_size(VECTOR_BYTES)));
 
 INLINE WIDE element_sum(const char *a, const char *b, ptrdiff_t a_k, ptrdiff_t b_k, ptrdiff_t k)
 {
@@ -22,37 +25,26 @@ INLINE WIDE element_sum(const char *a, const char *b, ptrdiff_t a_k, ptrdiff_t b
     return sum;
 }
 
-INLINE void block(const struct matrices *x, ptrdiff_t row, ptrdiff_t at, int rows, int vectors)
-{
-    few sum[4][8];
-    const char *a = x->a + row * x->a_row, *b = x->b + at;
-    for (int r = 0; r < rows; r++) {
-        for (int v = 0; v < vectors; v++) {
-            sum[r][v] = (few){0};
-        }
-    }
-#pragma GCC unroll 1
-    for (ptrdiff_t k = 0; k < x->k; k++) {
-#pragma GCC unroll 8
-        for (int v = 0; v < vectors; v++) {
-            few column;
-            memcpy(&column, b + v * VECTOR_BYTES, VECTOR_BYTES);
-#pragma GCC unroll 4
-            for (int r = 0; r < rows; r++) {
-                const few factor = *(const ELEMENT *)(a + r * x->a_row) - (few){0};
-                sum[r][v] = ADD_PRODUCTS(sum[r][v], factor, column);
-            }
-        }
-        a += x->a_k;
-        b += x->b_k;
-    }
-    for (int r = 0; r < rows; r++) {
-        for (int v = 0; v < vectors; v++) {
-            memcpy(x->c + (row + r) * x->c_row + at + v * VECTOR_BYTES, &sum[r][v], VECTOR_BYTES);
-        }
-    }
-}
+#if NARROWEST == 4
+#define FEW_BYTES 4
+#define LANE SHORT_LANE
+#include "matmul_block.h"
+#endif
+#if NARROWEST <= 8
+#define FEW_BYTES 8
+#define LANE SHORT_LANE
+#include "matmul_block.h"
+#endif
+#define FEW_BYTES 16
+#define LANE SHORT_LANE
+#include "matmul_block.h"
+#if VECTOR_BYTES > 16
+#define FEW_BYTES VECTOR_BYTES
+#define LANE ELEMENT
+#include "matmul_block.h"
+#endif
 
+/* The last vector ends with the row, whatever columns it shares with the one before. */
 INLINE void row_group(const struct matrices *x, ptrdiff_t row, int rows, int vectors)
 {
     const ptrdiff_t end = x->n * (ptrdiff_t)sizeof(ELEMENT);
@@ -60,25 +52,50 @@ INLINE void row_group(const struct matrices *x, ptrdiff_t row, int rows, int vec
     for (; at + vectors * VECTOR_BYTES <= end; at += vectors * VECTOR_BYTES) {
         block(x, row, at, rows, vectors);
     }
-    for (; at + VECTOR_BYTES <= end; at += VECTOR_BYTES) {
-        block(x, row, at, rows, 1);
+    for (; at < end; at += VECTOR_BYTES) {
+        block(x, row, at + VECTOR_BYTES <= end ? at : end - VECTOR_BYTES, rows, 1);
     }
-    for (; at < end; at += sizeof(ELEMENT)) {
-        for (int r = 0; r < rows; r++) {
-            *(ELEMENT *)(x->c + (row + r) * x->c_row + at) =
-                (ELEMENT)element_sum(x->a + (row + r) * x->a_row, x->b + at, x->a_k, x->b_k, x->k);
-        }
+}
+
+/* Where a row is shorter than a vector. */
+INLINE void short_row_group(const struct matrices *x, ptrdiff_t row, int rows)
+{
+    const ptrdiff_t end = x->n * (ptrdiff_t)sizeof(ELEMENT);
+#if NARROWEST == 4
+    if (end < 8) {
+        block_of_4(x, row, 0, rows, 1);
+        block_of_4(x, row, end - 4, rows, 1);
+        return;
     }
+#endif
+#if NARROWEST <= 8
+    if (end < 16) {
+        block_of_8(x, row, 0, rows, 1);
+        block_of_8(x, row, end - 8, rows, 1);
+        return;
+    }
+#endif
+    block_of_16(x, row, 0, rows, 1);
+    block_of_16(x, row, end - 16, rows, 1);
 }
 
 static void by_columns(const struct matrices *x)
 {
+    const bool is_short = x->n * (ptrdiff_t)sizeof(ELEMENT) < VECTOR_BYTES;
     ptrdiff_t row = 0;
     for (; row + 4 <= x->m; row += 4) {
-        row_group(x, row, 4, 2);
+        if (is_short) {
+            short_row_group(x, row, 4);
+        } else {
+            row_group(x, row, 4, 2);
+        }
     }
     for (; row < x->m; row++) {
-        row_group(x, row, 1, 8);
+        if (is_short) {
+            short_row_group(x, row, 1);
+        } else {
+            row_group(x, row, 1, 8);
+        }
     }
 }
 
@@ -96,7 +113,7 @@ INLINE void by_dots(const struct matrices *x, ptrdiff_t a_k, ptrdiff_t b_k)
 static void JOIN(direct, DTYPE)(const struct matrices *x)
 {
     const ptrdiff_t size = sizeof(ELEMENT);
-    if (x->b_column == size && x->c_column == size && x->n * size >= VECTOR_BYTES) {
+    if (x->b_column == size && x->c_column == size && x->n > 1 && x->n * size >= NARROWEST) {
         by_columns(x);
     } else if (x->a_k == size && x->b_k == size) {
         by_dots(x, size, size);
@@ -141,10 +158,13 @@ static bool JOIN(stack, DTYPE)(const struct matrices *x, const struct stack *sta
     return true;
 }
 
-#undef few
 #undef block
+#undef block_of_16
+#undef block_of_8
+#undef block_of_4
 #undef element_sum
 #undef row_group
+#undef short_row_group
 #undef by_columns
 #undef by_dots
 #undef narrow
@@ -153,3 +173,5 @@ static bool JOIN(stack, DTYPE)(const struct matrices *x, const struct stack *sta
 #undef WIDE
 #undef ADD_PRODUCT
 #undef ADD_PRODUCTS
+#undef NARROWEST
+#undef SHORT_LANE

@@ -221,8 +221,22 @@ typedef uint16_t narrowed __attribute__((vector_size(TILE_BYTES / 2)));
 #define ADD_PRODUCT_DOUBLE(c, a, b) (c) + (a) * (b)
 #endif
 #if defined(__FMA__)
-#define ADD_PRODUCTS_FLOAT(c, a, b) (few) _mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c))
-#define ADD_PRODUCTS_DOUBLE(c, a, b) (few) _mm256_fmadd_pd((__m256d)(a), (__m256d)(b), (__m256d)(c))
+/* Of vectors of 16 and of 32 bytes. */
+#define DEFINE_FUSED(name, type, bytes, intrinsic, raw)                                            \
+    typedef type name##_vector __attribute__((vector_size(bytes)));                                \
+    INLINE name##_vector name(name##_vector c, name##_vector a, name##_vector b)                   \
+    {                                                                                              \
+        return (name##_vector)intrinsic((raw)a, (raw)b, (raw)c);                                   \
+    }
+DEFINE_FUSED(fused_floats_16, float, 16, _mm_fmadd_ps, __m128)
+DEFINE_FUSED(fused_floats_32, float, 32, _mm256_fmadd_ps, __m256)
+DEFINE_FUSED(fused_doubles_16, double, 16, _mm_fmadd_pd, __m128d)
+DEFINE_FUSED(fused_doubles_32, double, 32, _mm256_fmadd_pd, __m256d)
+#undef DEFINE_FUSED
+#define ADD_PRODUCTS_FLOAT(c, a, b)                                                                \
+    _Generic((c), fused_floats_16_vector : fused_floats_16, default : fused_floats_32)(c, a, b)
+#define ADD_PRODUCTS_DOUBLE(c, a, b)                                                               \
+    _Generic((c), fused_doubles_16_vector : fused_doubles_16, default : fused_doubles_32)(c, a, b)
 #elif defined(__aarch64__)
 #define ADD_PRODUCTS_FLOAT(c, a, b)                                                                \
     (few) vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b))

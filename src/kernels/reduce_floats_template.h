@@ -413,12 +413,19 @@ INLINE void add_rows(const char *data, ptrdiff_t step, int rows, ptrdiff_t parts
 SCALAR static void add_strided_rows(const char *data, ptrdiff_t step, ptrdiff_t rows,
                                     ptrdiff_t next, ptrdiff_t parts, SUM *sums, bool first)
 {
-    for (ptrdiff_t at = 0; at < parts; at++) {
-        const char *from = data + at / PARTS * next + at % PARTS * (ptrdiff_t)sizeof(STORED);
-        SUM sum = first ? PART(from) : sums[at] + PART(from);
-        for (ptrdiff_t row = 1; row < rows; row++) {
-            sum += PART(from + row * step);
+    for (ptrdiff_t at = 0; at < parts; at += PARTS) {
+        const STORED *from = (const STORED *)(data + at / PARTS * next);
+        SUM sum = WIDEN(from[0]), other = WIDEN(from[PARTS - 1]);
+        if (!first) {
+            sum += sums[at];
+            other += sums[at + PARTS - 1];
         }
+        for (ptrdiff_t row = 1; row < rows; row++) {
+            from = (const STORED *)((const char *)from + step);
+            sum += WIDEN(from[0]);
+            other += WIDEN(from[PARTS - 1]);
+        }
+        sums[at + PARTS - 1] = other;
         sums[at] = sum;
     }
 }
@@ -441,7 +448,8 @@ NOINLINE void add_some_rows(const char *data, ptrdiff_t step, ptrdiff_t rows, pt
 INLINE void sum_row_piece(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
                           ptrdiff_t parts, SUM *sums)
 {
-    const bool one_by_one = parts * (ptrdiff_t)sizeof(STORED) <= SHORT_ROW_BYTES;
+    const bool one_by_one = next == PARTS * (ptrdiff_t)sizeof(STORED) &&
+                            parts * (ptrdiff_t)sizeof(STORED) <= SHORT_ROW_BYTES;
     for (ptrdiff_t row = 0; row < rows;) {
         const ptrdiff_t left = rows - row;
         const ptrdiff_t taken = one_by_one || left < SOME_ROWS ? 1

@@ -13,6 +13,8 @@ enum {
     LARGE = 96 * 96 * 96,
     LARGE_SIDE = 32,
     COPIED_BYTES = 8192,
+    LEAST_VECTOR = 16, /* bytes of a row that are worth vectors */
+    LONG_DOT = 32,
 };
 
 int matmul_threads(double ns)
@@ -63,10 +65,24 @@ static bool wants_transposition(const struct matmul_kernel *kernel, const struct
     return x->n < x->m && x->n < (kernel->rows > 0 ? kernel->columns : 64 / size);
 }
 
-/* Whether `direct` finds vectors in it. */
-static bool has_vectors(const struct matrices *x, ptrdiff_t size)
+/* Whether rows of c, and those of b, are vectors. */
+static bool has_rows(const struct matrices *x, ptrdiff_t size)
 {
-    return (x->b_column == size && x->c_column == size) || (x->a_k == size && x->b_k == size);
+    return x->b_column == size && x->c_column == size && x->n * size >= LEAST_VECTOR;
+}
+
+/* Whether few columns of b are worth being copied for long dot products along k. */
+static bool wants_dots(const struct matmul_kernel *kernel, const struct matrices *x)
+{
+    return kernel->kind == 'i' && x->n <= THIN && x->m > THIN && x->k >= LONG_DOT &&
+           x->a_k == (ptrdiff_t)kernel->item_size;
+}
+
+/* Whether `direct` finds vectors in it. */
+static bool has_vectors(const struct matmul_kernel *kernel, const struct matrices *x)
+{
+    const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
+    return has_rows(x, size) || (x->a_k == size && x->b_k == size) || wants_dots(kernel, x);
 }
 
 static void zero(const struct matrices *x, size_t size)
@@ -90,24 +106,56 @@ static void copy_matrix(char *to, const char *from, ptrdiff_t row, ptrdiff_t col
     }
 }
 
-/* Small matrices: vectors need the columns of b, or k of a and b, next to each other. */
+/* b, its columns next to each other. */
+static void copy_rows_of_b(char *to, struct matrices *x, ptrdiff_t size)
+{
+    copy_matrix(to, x->b, x->b_k, x->b_column, x->k, x->n, (size_t)size);
+    x->b = to;
+    x->b_k = x->n * size;
+    x->b_column = size;
+}
+
+/* a, and b, with k next to each other. */
+static void copy_rows_of_a(char *to, struct matrices *x, ptrdiff_t size)
+{
+    copy_matrix(to, x->a, x->a_row, x->a_k, x->m, x->k, (size_t)size);
+    x->a = to;
+    x->a_row = x->k * size;
+    x->a_k = size;
+}
+
+static void copy_columns_of_b(char *to, struct matrices *x, ptrdiff_t size)
+{
+    copy_matrix(to, x->b, x->b_column, x->b_k, x->n, x->k, (size_t)size);
+    x->b = to;
+    x->b_column = x->k * size;
+    x->b_k = size;
+}
+
+/* Small or thin matrices: vectors need the columns of b and of c, or k of a and b, next to each other. */
 static void run_direct(const struct matmul_kernel *kernel, struct matrices x)
 {
     _Alignas(64) char copy[COPIED_BYTES];
+    struct workspace workspace = {0};
     const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
     const bool rows_suit = x.b_column == size && x.c_column == size;
-    if (!rows_suit && x.c_column == size && x.m > 1 && x.k * x.n * size <= COPIED_BYTES) {
-        copy_matrix(copy, x.b, x.b_k, x.b_column, x.k, x.n, kernel->item_size);
-        x.b = copy;
-        x.b_k = x.n * size;
-        x.b_column = size;
+    if (wants_dots(kernel, &x)) {
+        const size_t bytes = (size_t)(x.k * x.n * size);
+        char *const to = x.b_k == size          ? NULL
+                         : bytes <= sizeof copy ? copy
+                                                : (workspace = workspace_take(bytes)).data;
+        if (to != NULL) {
+            copy_columns_of_b(to, &x, size);
+        }
+    } else if (!rows_suit && x.c_column == size && x.m > 1 && x.k * x.n * size <= COPIED_BYTES) {
+        copy_rows_of_b(copy, &x, size);
     } else if (!rows_suit && x.b_k == size && x.a_k != size && x.m * x.k * size <= COPIED_BYTES) {
-        copy_matrix(copy, x.a, x.a_row, x.a_k, x.m, x.k, kernel->item_size);
-        x.a = copy;
-        x.a_row = x.k * size;
-        x.a_k = size;
+        copy_rows_of_a(copy, &x, size);
     }
     kernel->direct(&x);
+    if (workspace.data != NULL) {
+        workspace_give_back(workspace);
+    }
 }
 
 struct strips {
@@ -160,7 +208,6 @@ static void run_one(const struct matmul_kernel *kernel, const struct matrices *m
     if (wants_transposition(kernel, &x)) {
         transpose(&x);
     }
-    const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
     const bool packing_pays_early = kernel->kind == 'e' || kernel->item_size == 16;
     const bool small = macs_of(&x) <= (packing_pays_early ? DIRECT_FEW : DIRECT_MOST);
     if (kernel->rows == 0 || small) {
@@ -168,7 +215,7 @@ static void run_one(const struct matmul_kernel *kernel, const struct matrices *m
         return;
     }
     const bool is_vector = x.m == 1 || x.n == 1;
-    const bool thin = kernel->kind == 'i' ? (x.m <= THIN || x.n <= THIN) && has_vectors(&x, size)
+    const bool thin = kernel->kind == 'i' ? (x.m <= THIN || x.n <= THIN) && has_vectors(kernel, &x)
                                           : kernel->item_size == 16 && is_vector;
     const int threads = may_split ? matmul_threads(ns_of(kernel, &x)) : 1;
     if (!thin && matmul_packed(kernel_for(kernel, &x), &x, threads)) {

@@ -1,0 +1,46 @@
+/* Some rows of c and neighbouring columns of them, in vectors of FEW_BYTES that are summed in lanes of
+ * LANE; included by matmul_direct.h once per width. */
+#define few JOIN(JOIN(few, DTYPE), FEW_BYTES)
+#define sums JOIN(JOIN(few_sums, DTYPE), FEW_BYTES)
+
+typedef ELEMENT few __attribute__((vector_size(FEW_BYTES)));
+typedef LANE sums __attribute__((vector_size(FEW_BYTES / sizeof(ELEMENT) * sizeof(LANE))));
+
+INLINE void JOIN(JOIN(direct_block, DTYPE), FEW_BYTES)(const struct matrices *x, ptrdiff_t row,
+                                                       ptrdiff_t at, int rows, int vectors)
+{
+    sums sum[4][8];
+    const char *a = x->a + row * x->a_row, *b = x->b + at;
+    for (int r = 0; r < rows; r++) {
+        for (int v = 0; v < vectors; v++) {
+            sum[r][v] = (sums){0};
+        }
+    }
+#pragma GCC unroll 1
+    for (ptrdiff_t k = 0; k < x->k; k++) {
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++) {
+            few stored;
+            memcpy(&stored, b + v * FEW_BYTES, FEW_BYTES);
+            const sums column = __builtin_convertvector(stored, sums);
+#pragma GCC unroll 4
+            for (int r = 0; r < rows; r++) {
+                const sums factor = *(const ELEMENT *)(a + r * x->a_row) - (sums){0};
+                sum[r][v] = ADD_PRODUCTS(sum[r][v], factor, column);
+            }
+        }
+        a += x->a_k;
+        b += x->b_k;
+    }
+    for (int r = 0; r < rows; r++) {
+        for (int v = 0; v < vectors; v++) {
+            const few elements = __builtin_convertvector(sum[r][v], few);
+            memcpy(x->c + (row + r) * x->c_row + at + v * FEW_BYTES, &elements, FEW_BYTES);
+        }
+    }
+}
+
+#undef few
+#undef sums
+#undef LANE
+#undef FEW_BYTES
