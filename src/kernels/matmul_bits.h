@@ -1,6 +1,17 @@
 /* Truth values as bits: a set bit of a row of a ORs a row of b into the row of c, 64 columns to a
  * word, until every bit of the sum is set. */
 
+/* Which of eight neighbouring bytes are true: bit 7 of each that is not 0; then the multiplication
+ * gathers these. */
+INLINE uint64_t eight_true_bits(const char *from)
+{
+    uint64_t bytes;
+    memcpy(&bytes, from, sizeof bytes);
+    const uint64_t low = 0x7f7f7f7f7f7f7f7fu;
+    bytes = (((bytes & low) + low) | bytes) >> 7 & 0x0101010101010101u;
+    return bytes * 0x0102040810204080u >> 56;
+}
+
 /* Which of 64 neighbouring bytes are true. */
 INLINE uint64_t true_bits(const char *from)
 {
@@ -26,12 +37,7 @@ INLINE uint64_t true_bits(const char *from)
 #else
     uint64_t bits = 0;
     for (int i = 0; i < 8; i++) {
-        uint64_t bytes;
-        memcpy(&bytes, from + 8 * i, sizeof bytes);
-        /* Bit 7 of each byte that is not 0; then the multiplication gathers one bit of each. */
-        const uint64_t low = 0x7f7f7f7f7f7f7f7fu;
-        bytes = (((bytes & low) + low) | bytes) >> 7 & 0x0101010101010101u;
-        bits |= bytes * 0x0102040810204080u >> 56 << (8 * i);
+        bits |= eight_true_bits(from + 8 * i) << (8 * i);
     }
     return bits;
 #endif
@@ -53,7 +59,14 @@ static void transpose_bits(uint64_t words[64])
 static uint64_t few_true_bits(const char *from, ptrdiff_t step, ptrdiff_t count)
 {
     uint64_t bits = 0;
-    for (ptrdiff_t i = 0; i < count; i++) {
+    ptrdiff_t i = 0;
+    for (; step == 1 && i + 8 <= count; i += 8) {
+        bits |= eight_true_bits(from + i) << i;
+    }
+    if (i > 0 && i < count) {
+        return bits | eight_true_bits(from + count - 8) << (count - 8);
+    }
+    for (; i < count; i++) {
         bits |= (uint64_t)(from[i * step] != 0) << i;
     }
     return bits;
@@ -62,6 +75,13 @@ static uint64_t few_true_bits(const char *from, ptrdiff_t step, ptrdiff_t count)
 static uint64_t up_to_64_true_bits(const char *from, ptrdiff_t step, ptrdiff_t count)
 {
     return step == 1 && count == 64 ? true_bits(from) : few_true_bits(from, step, count);
+}
+
+/* The last of a row of neighbours, up to 64 after `before` others, which may be read with them. */
+static uint64_t last_true_bits(const char *from, ptrdiff_t before, ptrdiff_t count)
+{
+    return before + count < 64 || count == 0 ? few_true_bits(from, 1, count)
+                                             : true_bits(from + count - 64) >> (64 - count);
 }
 
 /* Rows are next to each other: reads along them, and transposes. */
@@ -92,26 +112,61 @@ static void pack_bits(uint64_t *bits, ptrdiff_t words, const char *from, ptrdiff
         return;
     }
     for (ptrdiff_t i = 0; i < rows; i++) {
+        const char *line = from + i * row;
         for (ptrdiff_t word = 0; word < words; word++) {
-            const ptrdiff_t left = count - 64 * word;
-            bits[i * words + word] =
-                up_to_64_true_bits(from + i * row + 64 * word * step, step, left < 64 ? left : 64);
+            const ptrdiff_t before = 64 * word, left = count - before < 64 ? count - before : 64;
+            bits[i * words + word] = step == 1 ? last_true_bits(line + before, before, left)
+                                               : few_true_bits(line + before * step, step, left);
         }
     }
+}
+
+/* Eight bytes of eight bits: copies of these, one of them kept in each byte and moved to its lowest. */
+INLINE uint64_t eight_bytes(uint64_t bits)
+{
+    const uint64_t bytes = (bits & 0xff) * 0x0101010101010101u & 0x8040201008040201u;
+    return (bytes + 0x7f7f7f7f7f7f7f7fu) >> 7 & 0x0101010101010101u;
+}
+
+INLINE void unpack_64_bits(char *to, uint64_t bits)
+{
+#if defined(__AVX512BW__)
+    _mm512_storeu_si512(to, _mm512_maskz_set1_epi8(bits, 1));
+#elif defined(__AVX2__)
+    const __m256i byte_of =
+        _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+    const __m256i bit_of = _mm256_set1_epi64x((long long)0x8040201008040201u);
+    for (int i = 0; i < 2; i++) {
+        const __m256i part = _mm256_set1_epi32((int)(bits >> (32 * i)));
+        const __m256i kept = _mm256_and_si256(_mm256_shuffle_epi8(part, byte_of), bit_of);
+        const __m256i ones = _mm256_min_epu8(kept, _mm256_set1_epi8(1));
+        _mm256_storeu_si256((void *)(to + 32 * i), ones);
+    }
+#else
+    for (int i = 0; i < 8; i++) {
+        const uint64_t bytes = eight_bytes(bits >> (8 * i));
+        memcpy(to + 8 * i, &bytes, sizeof bytes);
+    }
+#endif
 }
 
 static void unpack_bits(char *to, ptrdiff_t step, uint64_t bits, ptrdiff_t count)
 {
     if (step == 1 && count == 64) {
-        for (int i = 0; i < 8; i++) {
-            /* Copies of 8 bits, one of them kept in each byte and moved to its lowest bit. */
-            uint64_t bytes = (bits >> (8 * i) & 0xff) * 0x0101010101010101u & 0x8040201008040201u;
-            bytes = (bytes + 0x7f7f7f7f7f7f7f7fu) >> 7 & 0x0101010101010101u;
-            memcpy(to + 8 * i, &bytes, sizeof bytes);
-        }
+        unpack_64_bits(to, bits);
         return;
     }
-    for (ptrdiff_t i = 0; i < count; i++) {
+    ptrdiff_t i = 0;
+    for (; step == 1 && i + 8 <= count; i += 8) {
+        const uint64_t bytes = eight_bytes(bits >> i);
+        memcpy(to + i, &bytes, sizeof bytes);
+    }
+    if (i > 0 && i < count) {
+        const uint64_t bytes = eight_bytes(bits >> (count - 8));
+        memcpy(to + count - 8, &bytes, sizeof bytes);
+        return;
+    }
+    for (; i < count; i++) {
         to[i * step] = (char)(bits >> i & 1);
     }
 }
@@ -126,6 +181,9 @@ INLINE void or_rows(uint64_t *sum, const uint64_t *a, ptrdiff_t a_words, const u
             const uint64_t *row = rows + __builtin_ctzll(left) * b_words;
             for (ptrdiff_t i = 0; i < words; i++) {
                 sum[i] |= row[i];
+            }
+            if (words == 1 && sum[0] == ~(uint64_t)0) {
+                return;
             }
         }
         uint64_t all = ~(uint64_t)0;
@@ -153,6 +211,8 @@ static void multiply_bits(const uint64_t *a, ptrdiff_t a_words, const uint64_t *
             // cppcheck-suppress knownConditionTrueFalse
             if (width == WIDTH) {
                 or_rows(sum, bits, a_words, b + word, b_words, WIDTH);
+            } else if (width == 1) {
+                or_rows(sum, bits, a_words, b + word, b_words, 1);
             } else {
                 or_rows(sum, bits, a_words, b + word, b_words, width);
             }

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { ROWS_PER_PART = 8, DIRECT_MOST = 16 * 16 * 16, THIN = 16 };
+enum { ROWS_PER_PART = 8, THIN = 16 };
 
 struct bits_product {
     const struct matmul_bits *kernel;
@@ -76,8 +76,7 @@ static void run_one(const struct matmul_bits *kernel, const struct matrices *mat
     if (x.n < x.m && x.n <= THIN) {
         transpose(&x);
     }
-    const bool small = (double)x.m * (double)x.k * (double)x.n <= DIRECT_MOST || x.m <= THIN;
-    if (small || !run_packed(kernel, &x, may_split)) {
+    if (x.m <= THIN || !run_packed(kernel, &x, may_split)) {
         kernel->direct(&x);
     }
 }
