@@ -323,6 +323,26 @@ def test_large(code):
     check_large(code)
 
 
+@pytest.mark.parametrize("code", "?" + INTEGERS)
+def test_thin(code):
+    rng = np.random.default_rng(5)
+    for m, k, n in (
+        (90, 700, 1),
+        (77, 300, 3),
+        (301, 64, 2),
+        (80, 65, 16),
+        (50, 63, 4),
+        (6, 20, 3),
+    ):
+        for _ in range(4):
+            a, b = random_values(rng, code, (m, k)), random_values(rng, code, (k, n))
+            wanted = expected(a, b, code)
+            for x in (a, laid_out(rng, a), np.asfortranarray(a)):
+                for y in (b, laid_out(rng, b), np.asfortranarray(b)):
+                    assert same(nc.matmul(x, y), *wanted), (code, m, k, n)
+                    assert same(nc.matmul(y.T, x.T).T, *wanted), (code, m, k, n)
+
+
 @pytest.mark.parametrize("code", OURS)
 @pytest.mark.parametrize("shape", [(37, 70, 45), (130, 260, 200), (400, 3, 5), (2, 900, 300)])
 def test_result_is_independent_of_threads(code, shape, regions):

@@ -259,7 +259,8 @@ static const struct matmul_kernel *const all_rows[] = {
     NULL,
 };
 
-static const struct matmul_bits truth_values = {pack_bits, multiply_bits, direct_bool};
+static const struct matmul_bits truth_values = {pack_bits, multiply_bits, dots_of_bits,
+                                                direct_bool};
 #define BITS &truth_values
 #endif
 

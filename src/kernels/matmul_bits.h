@@ -1,6 +1,11 @@
 /* Truth values as bits: a set bit of a row of a ORs a row of b into the row of c, 64 columns to a
  * word, until every bit of the sum is set. */
 
+static ptrdiff_t at_most_64(ptrdiff_t count)
+{
+    return count < 64 ? count : 64;
+}
+
 /* Which of eight neighbouring bytes are true: bit 7 of each that is not 0; then the multiplication
  * gathers these. */
 INLINE uint64_t eight_true_bits(const char *from)
@@ -114,7 +119,7 @@ static void pack_bits(uint64_t *bits, ptrdiff_t words, const char *from, ptrdiff
     for (ptrdiff_t i = 0; i < rows; i++) {
         const char *line = from + i * row;
         for (ptrdiff_t word = 0; word < words; word++) {
-            const ptrdiff_t before = 64 * word, left = count - before < 64 ? count - before : 64;
+            const ptrdiff_t before = 64 * word, left = at_most_64(count - before);
             bits[i * words + word] = step == 1 ? last_true_bits(line + before, before, left)
                                                : few_true_bits(line + before * step, step, left);
         }
@@ -222,6 +227,62 @@ static void multiply_bits(const uint64_t *a, ptrdiff_t a_words, const uint64_t *
                 unpack_bits(to + 64 * i * x->c_column, x->c_column, sum[i], left < 64 ? left : 64);
             }
         }
+    }
+}
+
+/* 64 k of `m` rows at a time, and of a no more than some column needs. */
+INLINE void dots_of_rows(const struct matrices *matrices, uint64_t *a, ptrdiff_t m)
+{
+    /* Bytes may alias anything but what has no address. */
+    const struct matrices x = *matrices;
+    const ptrdiff_t words = (x.k + 63) / 64;
+    const unsigned all = (1u << m) - 1;
+    const char *b = x.b;
+    char *c = x.c;
+    ptrdiff_t packed = 0;
+    /* Where most products are true, the first one of each sum decides, as in NumPy's loop. */
+    unsigned first = 0;
+    for (ptrdiff_t row = 0; row < m && x.k > 0; row++) {
+        first |= (unsigned)(x.a[row * x.a_row] != 0) << row;
+    }
+    for (ptrdiff_t column = 0; column < x.n; column++) {
+        unsigned found = x.k > 0 && *b != 0 ? first : 0;
+        for (ptrdiff_t word = 0; word < words && found != all; word++) {
+            const ptrdiff_t before = 64 * word, count = at_most_64(x.k - before);
+            uint64_t *const rows = a + word * m;
+            for (; packed <= word; packed++) {
+                for (ptrdiff_t row = 0; row < m; row++) {
+                    rows[row] = few_true_bits(x.a + row * x.a_row + before * x.a_k, x.a_k, count);
+                }
+            }
+            const uint64_t bits =
+                count == 64 ? true_bits(b + before) : last_true_bits(b + before, before, count);
+            for (ptrdiff_t row = 0; row < m; row++) {
+                found |= (unsigned)((rows[row] & bits) != 0) << row;
+            }
+        }
+        for (ptrdiff_t row = 0; row < m; row++) {
+            c[row * x.c_row] = (char)(found >> row & 1);
+        }
+        b += x.b_column;
+        c += x.c_column;
+    }
+}
+
+static void dots_of_bits(const struct matrices *x, uint64_t *a)
+{
+    switch (x->m) {
+    case 2:
+        dots_of_rows(x, a, 2);
+        break;
+    case 3:
+        dots_of_rows(x, a, 3);
+        break;
+    case 4:
+        dots_of_rows(x, a, 4);
+        break;
+    default:
+        dots_of_rows(x, a, x->m);
     }
 }
 

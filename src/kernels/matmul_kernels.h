@@ -67,9 +67,13 @@ struct matmul_bits {
     /* Computes all columns of `rows` rows of c. */
     void (*multiply)(const uint64_t *a, ptrdiff_t a_words, const uint64_t *b, ptrdiff_t b_words,
                      const struct matrices *x, ptrdiff_t first_row, ptrdiff_t rows);
+    /* The whole product of up to MOST_DOT_ROWS rows, given room for their bits, the words of one k
+     * next to each other; k of b next to each other. */
+    void (*dots)(const struct matrices *x, uint64_t *room);
     /* The whole product, unpacked; fast where the columns of b are next to each other. */
     void (*direct)(const struct matrices *x);
 };
+enum { MOST_DOT_ROWS = 16 };
 
 /* What one instruction set contributes; the rows end with NULL, and `bits` may be NULL. */
 struct matmul_kernels {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { ROWS_PER_PART = 8, THIN = 16 };
+enum { ROWS_PER_PART = 8, COLUMNS_PER_PART = 64 };
 
 struct bits_product {
     const struct matmul_bits *kernel;
@@ -63,6 +63,31 @@ static bool run_packed(const struct matmul_bits *kernel, const struct matrices *
     return true;
 }
 
+/* Few rows, by columns whose elements are neighbours. */
+static void dots(void *context, ptrdiff_t first, ptrdiff_t count)
+{
+    const struct bits_product *product = context;
+    struct matrices x = *product->x;
+    const ptrdiff_t column = first * COLUMNS_PER_PART, left = x.n - column;
+    x.b += column * x.b_column;
+    x.c += column * x.c_column;
+    x.n = left < count * COLUMNS_PER_PART ? left : count * COLUMNS_PER_PART;
+    const struct workspace workspace = workspace_take((size_t)(x.m * product->a_words * 8));
+    if (workspace.data == NULL) {
+        product->kernel->direct(&x);
+        return;
+    }
+    product->kernel->dots(&x, (uint64_t *)workspace.data);
+    workspace_give_back(workspace);
+}
+
+static void run_dots(const struct matmul_bits *kernel, const struct matrices *x, bool may_split)
+{
+    struct bits_product product = {.kernel = kernel, .x = x, .a_words = (x->k + 63) / 64};
+    const double ns = may_split ? (double)x->k * COLUMNS_PER_PART * 0.05 : 0;
+    matmul_split((x->n + COLUMNS_PER_PART - 1) / COLUMNS_PER_PART, ns, dots, &product);
+}
+
 static void transpose(struct matrices *x)
 {
     *x = (struct matrices){x->b,     x->a,        x->c,     x->b_column, x->b_k, x->a_k,
@@ -73,10 +98,13 @@ static void run_one(const struct matmul_bits *kernel, const struct matrices *mat
                     bool may_split)
 {
     struct matrices x = *matrices;
-    if (x.n < x.m && x.n <= THIN) {
+    if (x.n < x.m && x.n <= MOST_DOT_ROWS) {
         transpose(&x);
     }
-    if (x.m <= THIN || !run_packed(kernel, &x, may_split)) {
+    const bool thin = x.m <= MOST_DOT_ROWS;
+    if (thin && x.m > 1 && x.b_k == 1 && x.b_column != 1) {
+        run_dots(kernel, &x, may_split);
+    } else if (thin || !run_packed(kernel, &x, may_split)) {
         kernel->direct(&x);
     }
 }

@@ -338,11 +338,19 @@ static bool truth(const struct matrices *x, ptrdiff_t row, ptrdiff_t column)
     return false;
 }
 
-static void compare_bits(const struct matmul_bits *kernel, const char *isa, bool packed)
+enum way { PACKED, DIRECT, DOTS, WAYS };
+
+static void compare_bits(const struct matmul_bits *kernel, const char *isa, enum way way)
 {
-    const ptrdiff_t m = 1 + (ptrdiff_t)random_below(90), n = 1 + (ptrdiff_t)random_below(700);
-    const ptrdiff_t k = 1 + (ptrdiff_t)random_below(200);
+    static const char *const names[] = {"packed", "direct", "dots"};
+    const ptrdiff_t m = 1 + (ptrdiff_t)random_below(way == DOTS ? MOST_DOT_ROWS : 90);
+    const ptrdiff_t n = 1 + (ptrdiff_t)random_below(700), k = 1 + (ptrdiff_t)random_below(200);
     struct matrices x = random_matrices(m, k, n, 1);
+    if (way == DOTS) {
+        x.b = room_b + GUARD + random_below(64);
+        x.b_k = 1;
+        x.b_column = k + (ptrdiff_t)random_below(5);
+    }
     const size_t odds = random_below(4) == 0 ? 2 : 40;
     for (size_t i = 0; i < sizeof room_a; i++) {
         room_a[i] = random_below(odds) == 0 ? (char)(1 << random_below(8)) : 0;
@@ -355,18 +363,19 @@ static void compare_bits(const struct matmul_bits *kernel, const char *isa, bool
             expected[x.c - room_c + i * x.c_row + j * x.c_column] = truth(&x, i, j);
         }
     }
-    if (packed) {
+    if (way == PACKED) {
         const ptrdiff_t a_words = (k + 63) / 64, b_words = (n + 63) / 64;
         kernel->pack((uint64_t *)panel_a, a_words, x.a, x.a_row, x.a_k, m, k);
         kernel->pack((uint64_t *)panel_b, b_words, x.b, x.b_k, x.b_column, k, n);
         kernel->multiply((uint64_t *)panel_a, a_words, (uint64_t *)panel_b, b_words, &x, 0, m);
+    } else if (way == DOTS) {
+        kernel->dots(&x, (uint64_t *)panel_a);
     } else {
         kernel->direct(&x);
     }
     expect(memcmp(room_c, expected, sizeof room_c) == 0,
-           "%s bool %s: %td x %td x %td, steps %td %td %td %td %td %td", isa,
-           packed ? "packed" : "direct", m, k, n, x.a_row, x.a_k, x.b_k, x.b_column, x.c_row,
-           x.c_column);
+           "%s bool %s: %td x %td x %td, steps %td %td %td %td %td %td", isa, names[way], m, k, n,
+           x.a_row, x.a_k, x.b_k, x.b_column, x.c_row, x.c_column);
 }
 
 static void compare_isa(const struct matmul_kernels *kernels, const char *isa, bool quick)
@@ -392,8 +401,8 @@ static void compare_isa(const struct matmul_kernels *kernels, const char *isa, b
             check_rounding(kernel, isa);
         }
     }
-    for (int i = 0; kernels->bits != NULL && i < cases / 6; i++) {
-        compare_bits(kernels->bits, isa, i % 2 == 0);
+    for (int i = 0; kernels->bits != NULL && i < cases / 4; i++) {
+        compare_bits(kernels->bits, isa, (enum way)(i % WAYS));
     }
 }
 
