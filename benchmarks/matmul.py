@@ -139,6 +139,7 @@ def measure(name, dtype, shape_a, shape_b, limit):
 def torch_seconds(a, b):
     import torch
 
+    torch.set_num_threads(nc.info()["threads"])
     call = Call("f(a, b)", {"f": torch.matmul, "a": torch.from_numpy(a), "b": torch.from_numpy(b)})
     try:
         call()
@@ -205,7 +206,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("parts", nargs="+", choices=PARTS)
     parser.add_argument("--dtypes", default=",".join(DTYPES), type=lambda text: text.split(","))
-    parser.add_argument("--threads", type=int, help="of ours; those of BLAS: OPENBLAS_NUM_THREADS")
+    parser.add_argument(
+        "--threads", type=int, help="of ours, and of torch; those of BLAS: OPENBLAS_NUM_THREADS"
+    )
     parser.add_argument("--limit", type=float, default=10)
     parser.add_argument("--column", type=int, help="of the table: which of its demands hold here")
     parser.add_argument("--json")

@@ -33,12 +33,6 @@ _Static_assert(PIECE_ROWS << (ROW_LEVELS - 1) == MOST_ROWS, "the levels of a tre
 #define LANE_VECTORS (64 / VECTOR_BYTES)
 _Static_assert(LANE_VECTORS *VECTOR_BYTES == LANES_BYTES, "lanes are whole vectors");
 
-/* Addresses past the end are harmless: a prefetch does not fault. */
-INLINE void prefetch(const char *data, ptrdiff_t ahead)
-{
-    __builtin_prefetch((const void *)((uintptr_t)data + (uintptr_t)ahead));
-}
-
 #define SAME(x) (x)
 
 typedef float float_vector __attribute__((vector_size(VECTOR_BYTES)));

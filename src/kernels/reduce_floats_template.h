@@ -19,6 +19,7 @@
 #define sum_strided_piece JOIN(sum_strided_piece, DTYPE)
 #define sum_any JOIN(sum_any, DTYPE)
 #define sum_eight_lanes JOIN(sum_eight_lanes, DTYPE)
+#define bring_together JOIN(sum_bring_together, DTYPE)
 #define add_strided_rows JOIN(sum_add_strided_rows, DTYPE)
 #define add_some_rows JOIN(sum_add_some_rows, DTYPE)
 #define load_last JOIN(sum_load_last, DTYPE)
@@ -283,19 +284,26 @@ INLINE lanes sum_contiguous(const char *data, ptrdiff_t parts)
     return total(&tree);
 }
 
-/* Eight lanes. As vectors they would have to be put together one by one. */
-SCALAR static void sum_eight_lanes(const char *data, ptrdiff_t step, ptrdiff_t turns, SUM *sums)
+/* Elements from far apart come next to each other, in the order of memory. */
+SCALAR static void bring_together(const char *data, ptrdiff_t step, ptrdiff_t n, STORED *near)
 {
-    const ptrdiff_t second = PARTS == 1 ? step : (ptrdiff_t)sizeof(STORED);
-    const ptrdiff_t third = PARTS == 1 ? 2 * step : step, fourth = third + second;
-    const char *half = data + 4 / PARTS * step;
+#pragma GCC unroll 4
+    for (ptrdiff_t i = 0; i < n; i++) {
+        memcpy(near + i * PARTS, data, PARTS * sizeof *near);
+        data += step;
+    }
+}
+
+/* Eight of the lanes of sum_piece, in registers. As vectors they would have to be put together. */
+SCALAR static void sum_eight_lanes(const char *data, ptrdiff_t step, SUM *sums)
+{
+    const ptrdiff_t second = step, third = 2 * step, fourth = 3 * step;
+    const char *half = data + 4 * step;
     SUM a = PART(data), b = PART(data + second), c = PART(data + third), d = PART(data + fourth);
     SUM e = PART(half), f = PART(half + second), g = PART(half + third), h = PART(half + fourth);
-    for (ptrdiff_t turn = 1; turn < turns; turn++) {
-        data += LANES / PARTS * step;
-        half += LANES / PARTS * step;
-        prefetch(data, PIECE / PARTS * step);
-        prefetch(half, PIECE / PARTS * step);
+    for (int turn = 1; turn < PIECE_TURNS; turn++) {
+        data += LANES * step;
+        half += LANES * step;
         a += PART(data), b += PART(data + second), c += PART(data + third);
         d += PART(data + fourth);
         e += PART(half), f += PART(half + second), g += PART(half + third);
@@ -308,20 +316,18 @@ SCALAR static void sum_eight_lanes(const char *data, ptrdiff_t step, ptrdiff_t t
 /* As sum_piece, or as sum_rest if there are fewer elements. */
 INLINE lanes sum_strided_piece(const char *data, ptrdiff_t step, ptrdiff_t n)
 {
-    SUM sums[LANES];
-    const ptrdiff_t turns = n * PARTS / LANES, left = n * PARTS % LANES;
-    for (int i = 0; i < LANES; i++) {
-        sums[i] = (SUM)-0.0;
+    const bool is_near = step < LINE_BYTES && step > -LINE_BYTES;
+    if (PARTS == 1 && sizeof(STORED) == sizeof(SUM) && is_near && n == PIECE) {
+        SUM sums[LANES];
+        for (int lane = 0; lane < LANES; lane += 8) {
+            sum_eight_lanes(data + lane * step, step, sums + lane);
+        }
+        return load_sums(sums);
     }
-    for (int i = 0; i < LANES && turns > 0; i += 8) {
-        sum_eight_lanes(data + i / PARTS * step, step, turns, sums + i);
-    }
-    data += turns * (LANES / PARTS) * step;
-    SUM *const last = turns > 0 ? sums + LANES - left : sums;
-    for (ptrdiff_t i = 0; i < left; i++) {
-        last[i] += PART(data + i / PARTS * step + i % PARTS * (ptrdiff_t)sizeof(STORED));
-    }
-    return load_sums(sums);
+    STORED near[PIECE];
+    bring_together(data, step, n, near);
+    return n * PARTS == PIECE ? sum_piece((const char *)near)
+                              : sum_rest((const char *)near, n * PARTS);
 }
 
 INLINE lanes sum_strided(const char *data, ptrdiff_t step, ptrdiff_t n)
@@ -558,6 +564,7 @@ static const struct reduction JOIN(reduction_add, DTYPE) = {
 #undef load_last
 #undef add_some_rows
 #undef add_strided_rows
+#undef bring_together
 #undef sum_eight_lanes
 #undef sum_any
 #undef sum_strided_piece
