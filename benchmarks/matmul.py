@@ -207,7 +207,7 @@ def main():
     parser.add_argument("parts", nargs="+", choices=PARTS)
     parser.add_argument("--dtypes", default=",".join(DTYPES), type=lambda text: text.split(","))
     parser.add_argument(
-        "--threads", type=int, help="of ours, and of torch; those of BLAS: OPENBLAS_NUM_THREADS"
+        "--threads", type=int, help="of ours and torch; of BLAS: OPENBLAS_NUM_THREADS"
     )
     parser.add_argument("--limit", type=float, default=10)
     parser.add_argument("--column", type=int, help="of the table: which of its demands hold here")
