@@ -216,6 +216,7 @@ static void multiply_bits(const uint64_t *a, ptrdiff_t a_words, const uint64_t *
             // cppcheck-suppress knownConditionTrueFalse
             if (width == WIDTH) {
                 or_rows(sum, bits, a_words, b + word, b_words, WIDTH);
+                // cppcheck-suppress knownConditionTrueFalse
             } else if (width == 1) {
                 or_rows(sum, bits, a_words, b + word, b_words, 1);
             } else {
