@@ -15,7 +15,7 @@ enum {
     JOINED_BYTES = 16384,
     /* What lies across is packed in wide tiles: the other operands' rows are long enough to be foreseen
      * by the processor, and lines that reach beyond a tile are still in a cache for the one below. */
-    PACKED_BYTES = 32768,
+    PACKED_BYTES = 49152,
     PACKED_COLUMNS = 256,
     /* Other tiles are large enough to hide what taking them costs. */
     TILE_ELEMENTS = 16384,
