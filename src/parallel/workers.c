@@ -102,10 +102,26 @@ static void wake_some(struct call *call)
     }
 }
 
+/* A sleeper may wake up on the processor of the caller, and the system leave both there. */
+static void leave_the_caller(const struct call *call)
+{
+    cpu_set_t before, others;
+    if (call->cpu < 0 || sched_getcpu() != call->cpu ||
+        sched_getaffinity(0, sizeof before, &before) != 0) {
+        return;
+    }
+    others = before;
+    CPU_CLR(call->cpu, &others);
+    if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0) {
+        sched_setaffinity(0, sizeof before, &before);
+    }
+}
+
 static void answer(struct worker *worker)
 {
     struct call *call = worker->call;
     wake_some(call);
+    leave_the_caller(call);
     call->task(call->context, worker->index);
     if (atomic_exchange(&worker->state, RESTING) == AWAITED) {
         wake(&worker->state);
@@ -228,6 +244,7 @@ void workers_call(struct call *call, int count)
     share_affinity(call);
     atomic_init(&call->asleep, 0);
     atomic_init(&call->woken, 0);
+    call->cpu = sched_getcpu();
     int asleep = 0;
     for (int i = 0; i < call->count; i++) {
         struct worker *worker = &workers[call->team[i]];

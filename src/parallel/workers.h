@@ -9,6 +9,7 @@ enum { MOST_WORKERS = 1023 };
 
 /* What workers are called for: task(context, index). The rest is for workers.c. */
 struct call {
+    int cpu; /* on which the caller was */
     void (*task)(void *context, int index);
     void *context;
     int count;                   /* who is called: */
