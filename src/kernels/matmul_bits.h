@@ -77,11 +77,6 @@ static uint64_t few_true_bits(const char *from, ptrdiff_t step, ptrdiff_t count)
     return bits;
 }
 
-static uint64_t up_to_64_true_bits(const char *from, ptrdiff_t step, ptrdiff_t count)
-{
-    return step == 1 && count == 64 ? true_bits(from) : few_true_bits(from, step, count);
-}
-
 /* The last of a row of neighbours, up to 64 after `before` others, which may be read with them. */
 static uint64_t last_true_bits(const char *from, ptrdiff_t before, ptrdiff_t count)
 {
@@ -94,12 +89,12 @@ static void pack_across(uint64_t *bits, ptrdiff_t words, const char *from, ptrdi
                         ptrdiff_t rows, ptrdiff_t count)
 {
     for (ptrdiff_t word = 0; word < words; word++) {
-        const ptrdiff_t height = count - 64 * word < 64 ? count - 64 * word : 64;
+        const ptrdiff_t height = at_most_64(count - 64 * word);
         for (ptrdiff_t row = 0; row < rows; row += 64) {
-            const ptrdiff_t width = rows - row < 64 ? rows - row : 64;
+            const ptrdiff_t width = at_most_64(rows - row);
             uint64_t square[64] = {0};
             for (ptrdiff_t i = 0; i < height; i++) {
-                square[i] = up_to_64_true_bits(from + (64 * word + i) * step + row, 1, width);
+                square[i] = last_true_bits(from + (64 * word + i) * step + row, row, width);
             }
             transpose_bits(square);
             for (ptrdiff_t i = 0; i < width; i++) {
@@ -251,7 +246,8 @@ INLINE void dots_of_rows(const struct matrices *matrices, uint64_t *a, ptrdiff_t
         for (ptrdiff_t word = 0; word < words && found != all; word++) {
             const ptrdiff_t before = 64 * word, count = at_most_64(x.k - before);
             uint64_t *const rows = a + word * m;
-            for (; packed <= word; packed++) {
+            if (packed == word) {
+                packed++;
                 for (ptrdiff_t row = 0; row < m; row++) {
                     rows[row] = few_true_bits(x.a + row * x.a_row + before * x.a_k, x.a_k, count);
                 }

@@ -40,6 +40,18 @@ INLINE void JOIN(JOIN(direct_block, DTYPE), FEW_BYTES)(const struct matrices *x,
     }
 }
 
+/* The columns from `at` bytes on; the last vector ends with the row, whatever it shares with the one
+ * before. */
+INLINE void JOIN(JOIN(direct_rest, DTYPE), FEW_BYTES)(const struct matrices *x, ptrdiff_t row,
+                                                      ptrdiff_t at, int rows)
+{
+    const ptrdiff_t end = x->n * (ptrdiff_t)sizeof(ELEMENT);
+    for (; at < end; at += FEW_BYTES) {
+        JOIN(JOIN(direct_block, DTYPE), FEW_BYTES)
+        (x, row, at + FEW_BYTES <= end ? at : end - FEW_BYTES, rows, 1);
+    }
+}
+
 #undef few
 #undef sums
 #undef LANE

@@ -5,9 +5,10 @@
  *   SHORT_LANE             lanes in which short vectors are summed: bytes are not multiplied well */
 
 #define block JOIN(JOIN(direct_block, DTYPE), VECTOR_BYTES)
-#define block_of_16 JOIN(JOIN(direct_block, DTYPE), 16)
-#define block_of_8 JOIN(JOIN(direct_block, DTYPE), 8)
-#define block_of_4 JOIN(JOIN(direct_block, DTYPE), 4)
+#define rest JOIN(JOIN(direct_rest, DTYPE), VECTOR_BYTES)
+#define rest_by_16 JOIN(JOIN(direct_rest, DTYPE), 16)
+#define rest_by_8 JOIN(JOIN(direct_rest, DTYPE), 8)
+#define rest_by_4 JOIN(JOIN(direct_rest, DTYPE), 4)
 #define element_sum JOIN(element_sum, DTYPE)
 #define row_group JOIN(row_group, DTYPE)
 #define short_row_group JOIN(short_row_group, DTYPE)
@@ -44,7 +45,6 @@ INLINE WIDE element_sum(const char *a, const char *b, ptrdiff_t a_k, ptrdiff_t b
 #include "matmul_block.h"
 #endif
 
-/* The last vector ends with the row, whatever columns it shares with the one before. */
 INLINE void row_group(const struct matrices *x, ptrdiff_t row, int rows, int vectors)
 {
     const ptrdiff_t end = x->n * (ptrdiff_t)sizeof(ELEMENT);
@@ -52,31 +52,25 @@ INLINE void row_group(const struct matrices *x, ptrdiff_t row, int rows, int vec
     for (; at + vectors * VECTOR_BYTES <= end; at += vectors * VECTOR_BYTES) {
         block(x, row, at, rows, vectors);
     }
-    for (; at < end; at += VECTOR_BYTES) {
-        block(x, row, at + VECTOR_BYTES <= end ? at : end - VECTOR_BYTES, rows, 1);
-    }
+    rest(x, row, at, rows);
 }
 
 /* Where a row is shorter than a vector. */
 INLINE void short_row_group(const struct matrices *x, ptrdiff_t row, int rows)
 {
-    const ptrdiff_t end = x->n * (ptrdiff_t)sizeof(ELEMENT);
 #if NARROWEST == 4
-    if (end < 8) {
-        block_of_4(x, row, 0, rows, 1);
-        block_of_4(x, row, end - 4, rows, 1);
+    if (x->n * (ptrdiff_t)sizeof(ELEMENT) < 8) {
+        rest_by_4(x, row, 0, rows);
         return;
     }
 #endif
 #if NARROWEST <= 8
-    if (end < 16) {
-        block_of_8(x, row, 0, rows, 1);
-        block_of_8(x, row, end - 8, rows, 1);
+    if (x->n * (ptrdiff_t)sizeof(ELEMENT) < 16) {
+        rest_by_8(x, row, 0, rows);
         return;
     }
 #endif
-    block_of_16(x, row, 0, rows, 1);
-    block_of_16(x, row, end - 16, rows, 1);
+    rest_by_16(x, row, 0, rows);
 }
 
 static void by_columns(const struct matrices *x)
@@ -159,9 +153,10 @@ static bool JOIN(stack, DTYPE)(const struct matrices *x, const struct stack *sta
 }
 
 #undef block
-#undef block_of_16
-#undef block_of_8
-#undef block_of_4
+#undef rest
+#undef rest_by_16
+#undef rest_by_8
+#undef rest_by_4
 #undef element_sum
 #undef row_group
 #undef short_row_group

@@ -58,6 +58,8 @@ struct matmul_kernel {
     bool (*stack)(const struct matrices *x, const struct stack *stack);
 };
 
+enum { MOST_DOT_ROWS = 16 };
+
 /* Truth values, 64 to a word; sums are ORs. A row of `words` words belongs to a row of a, its bits to
  * k, and another to a k of b, its bits to columns. */
 struct matmul_bits {
@@ -73,7 +75,6 @@ struct matmul_bits {
     /* The whole product, unpacked; fast where the columns of b are next to each other. */
     void (*direct)(const struct matrices *x);
 };
-enum { MOST_DOT_ROWS = 16 };
 
 /* What one instruction set contributes; the rows end with NULL, and `bits` may be NULL. */
 struct matmul_kernels {

@@ -94,42 +94,22 @@ static void zero(const struct matrices *x, size_t size)
     }
 }
 
-/* Copies `rows` rows of `columns` elements so that the columns are next to each other. */
-static void copy_matrix(char *to, const char *from, ptrdiff_t row, ptrdiff_t column, ptrdiff_t rows,
-                        ptrdiff_t columns, size_t size)
+/* Copies a matrix of `rows` rows of `columns` elements so that the columns are next to each other. */
+static void bring_together(char *to, const char **matrix, ptrdiff_t *row, ptrdiff_t *column,
+                           ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t size)
 {
+    const char *const from = *matrix;
+    const ptrdiff_t from_row = *row, from_column = *column;
+    char *element = to;
     for (ptrdiff_t i = 0; i < rows; i++) {
         for (ptrdiff_t k = 0; k < columns; k++) {
-            memcpy(to, from + i * row + k * column, size);
-            to += size;
+            memcpy(element, from + i * from_row + k * from_column, (size_t)size);
+            element += size;
         }
     }
-}
-
-/* b, its columns next to each other. */
-static void copy_rows_of_b(char *to, struct matrices *x, ptrdiff_t size)
-{
-    copy_matrix(to, x->b, x->b_k, x->b_column, x->k, x->n, (size_t)size);
-    x->b = to;
-    x->b_k = x->n * size;
-    x->b_column = size;
-}
-
-/* a, and b, with k next to each other. */
-static void copy_rows_of_a(char *to, struct matrices *x, ptrdiff_t size)
-{
-    copy_matrix(to, x->a, x->a_row, x->a_k, x->m, x->k, (size_t)size);
-    x->a = to;
-    x->a_row = x->k * size;
-    x->a_k = size;
-}
-
-static void copy_columns_of_b(char *to, struct matrices *x, ptrdiff_t size)
-{
-    copy_matrix(to, x->b, x->b_column, x->b_k, x->n, x->k, (size_t)size);
-    x->b = to;
-    x->b_column = x->k * size;
-    x->b_k = size;
+    *matrix = to;
+    *row = columns * size;
+    *column = size;
 }
 
 /* Small or thin matrices: vectors need the columns of b and of c, or k of a and b, next to each other. */
@@ -145,17 +125,15 @@ static void run_direct(const struct matmul_kernel *kernel, struct matrices x)
                          : bytes <= sizeof copy ? copy
                                                 : (workspace = workspace_take(bytes)).data;
         if (to != NULL) {
-            copy_columns_of_b(to, &x, size);
+            bring_together(to, &x.b, &x.b_column, &x.b_k, x.n, x.k, size);
         }
     } else if (!rows_suit && x.c_column == size && x.m > 1 && x.k * x.n * size <= COPIED_BYTES) {
-        copy_rows_of_b(copy, &x, size);
+        bring_together(copy, &x.b, &x.b_k, &x.b_column, x.k, x.n, size);
     } else if (!rows_suit && x.b_k == size && x.a_k != size && x.m * x.k * size <= COPIED_BYTES) {
-        copy_rows_of_a(copy, &x, size);
+        bring_together(copy, &x.a, &x.a_row, &x.a_k, x.m, x.k, size);
     }
     kernel->direct(&x);
-    if (workspace.data != NULL) {
-        workspace_give_back(workspace);
-    }
+    workspace_give_back(workspace);
 }
 
 struct strips {

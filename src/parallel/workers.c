@@ -117,11 +117,13 @@ static void leave_the_caller(const struct call *call)
     }
 }
 
-static void answer(struct worker *worker)
+static void answer(struct worker *worker, bool slept)
 {
     struct call *call = worker->call;
     wake_some(call);
-    leave_the_caller(call);
+    if (slept) {
+        leave_the_caller(call);
+    }
     call->task(call->context, worker->index);
     if (atomic_exchange(&worker->state, RESTING) == AWAITED) {
         wake(&worker->state);
@@ -154,7 +156,7 @@ static void *work(void *of)
             return NULL;
         default: /* called */
             if (atomic_compare_exchange_strong(&worker->state, &state, AT_WORK)) {
-                answer(worker);
+                answer(worker, state == CALLED_ASLEEP);
             }
         }
     }

@@ -9,9 +9,9 @@ enum { MOST_WORKERS = 1023 };
 
 /* What workers are called for: task(context, index). The rest is for workers.c. */
 struct call {
-    int cpu; /* on which the caller was */
     void (*task)(void *context, int index);
     void *context;
+    int cpu;                     /* on which the caller was */
     int count;                   /* who is called: */
     uint16_t team[MOST_WORKERS]; /* numbers of workers, by index */
     _Atomic int asleep, woken;   /* and of those some were asleep: */
