@@ -25,6 +25,7 @@ static const struct matmul_kernel *const all_rows[] = {NULL};
 #define ADD_PRODUCT PLAIN_PRODUCT
 #define ADD_PRODUCTS PLAIN_PRODUCT
 #define NARROWEST 4
+#define WIDEST VECTOR_BYTES
 #define SHORT_LANE uint16_t
 #include "matmul_direct.h"
 
@@ -34,6 +35,7 @@ static const struct matmul_kernel *const all_rows[] = {NULL};
 #define ADD_PRODUCT PLAIN_PRODUCT
 #define ADD_PRODUCTS PLAIN_PRODUCT
 #define NARROWEST 8
+#define WIDEST VECTOR_BYTES
 #define SHORT_LANE uint16_t
 #include "matmul_direct.h"
 
@@ -43,6 +45,7 @@ static const struct matmul_kernel *const all_rows[] = {NULL};
 #define ADD_PRODUCT PLAIN_PRODUCT
 #define ADD_PRODUCTS PLAIN_PRODUCT
 #define NARROWEST 8
+#define WIDEST VECTOR_BYTES
 #define SHORT_LANE uint32_t
 #include "matmul_direct.h"
 
@@ -52,6 +55,7 @@ static const struct matmul_kernel *const all_rows[] = {NULL};
 #define ADD_PRODUCT PLAIN_PRODUCT
 #define ADD_PRODUCTS PLAIN_PRODUCT
 #define NARROWEST 16
+#define WIDEST VECTOR_BYTES
 #define SHORT_LANE uint64_t
 #include "matmul_direct.h"
 
@@ -221,6 +225,7 @@ static void direct_half(const struct matrices *x)
 #define ADD_PRODUCT ADD_PRODUCT_FLOAT
 #define ADD_PRODUCTS ADD_PRODUCTS_FLOAT
 #define NARROWEST 16
+#define WIDEST WIDEST_FLOAT
 #define SHORT_LANE float
 #include "matmul_direct.h"
 
@@ -230,6 +235,7 @@ static void direct_half(const struct matrices *x)
 #define ADD_PRODUCT ADD_PRODUCT_DOUBLE
 #define ADD_PRODUCTS ADD_PRODUCTS_DOUBLE
 #define NARROWEST 16
+#define WIDEST WIDEST_FLOAT
 #define SHORT_LANE double
 #include "matmul_direct.h"
 

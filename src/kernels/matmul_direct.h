@@ -1,11 +1,13 @@
 /* The product without packing, for small and thin matrices; included once per dtype.
  *   DTYPE, ELEMENT, WIDE   suffix of the names, the dtype, and the type that computes an element
  *   ADD_PRODUCT(c, a, b)   c + a * b of elements; ADD_PRODUCTS of vectors
- *   NARROWEST              bytes of the shortest vector, 4, 8 or 16
+ *   NARROWEST, WIDEST      bytes of the shortest vector, 4, 8 or 16, and of the longest, up to 64
  *   SHORT_LANE             lanes in which short vectors are summed: bytes are not multiplied well */
 
-#define block JOIN(JOIN(direct_block, DTYPE), VECTOR_BYTES)
-#define rest JOIN(JOIN(direct_rest, DTYPE), VECTOR_BYTES)
+#define block JOIN(JOIN(direct_block, DTYPE), WIDEST)
+#define short_block JOIN(JOIN(direct_block, DTYPE), VECTOR_BYTES)
+#define rest JOIN(JOIN(direct_rest, DTYPE), WIDEST)
+#define rest_by_32 JOIN(JOIN(direct_rest, DTYPE), 32)
 #define rest_by_16 JOIN(JOIN(direct_rest, DTYPE), 16)
 #define rest_by_8 JOIN(JOIN(direct_rest, DTYPE), 8)
 #define rest_by_4 JOIN(JOIN(direct_rest, DTYPE), 4)
@@ -39,8 +41,13 @@ INLINE WIDE element_sum(const char *a, const char *b, ptrdiff_t a_k, ptrdiff_t b
 #define FEW_BYTES 16
 #define LANE SHORT_LANE
 #include "matmul_block.h"
-#if VECTOR_BYTES > 16
-#define FEW_BYTES VECTOR_BYTES
+#if WIDEST > 16
+#define FEW_BYTES 32
+#define LANE ELEMENT
+#include "matmul_block.h"
+#endif
+#if WIDEST > 32
+#define FEW_BYTES 64
 #define LANE ELEMENT
 #include "matmul_block.h"
 #endif
@@ -49,7 +56,7 @@ INLINE void row_group(const struct matrices *x, ptrdiff_t row, int rows, int vec
 {
     const ptrdiff_t end = x->n * (ptrdiff_t)sizeof(ELEMENT);
     ptrdiff_t at = 0;
-    for (; at + vectors * VECTOR_BYTES <= end; at += vectors * VECTOR_BYTES) {
+    for (; at + vectors * WIDEST <= end; at += vectors * WIDEST) {
         block(x, row, at, rows, vectors);
     }
     rest(x, row, at, rows);
@@ -70,12 +77,18 @@ INLINE void short_row_group(const struct matrices *x, ptrdiff_t row, int rows)
         return;
     }
 #endif
+#if WIDEST > 32
+    if (x->n * (ptrdiff_t)sizeof(ELEMENT) >= 32) {
+        rest_by_32(x, row, 0, rows);
+        return;
+    }
+#endif
     rest_by_16(x, row, 0, rows);
 }
 
 static void by_columns(const struct matrices *x)
 {
-    const bool is_short = x->n * (ptrdiff_t)sizeof(ELEMENT) < VECTOR_BYTES;
+    const bool is_short = x->n * (ptrdiff_t)sizeof(ELEMENT) < WIDEST;
     ptrdiff_t row = 0;
     for (; row + 4 <= x->m; row += 4) {
         if (is_short) {
@@ -116,19 +129,23 @@ static void JOIN(direct, DTYPE)(const struct matrices *x)
     }
 }
 
+typedef void JOIN(make_block, DTYPE)(const struct matrices *x, ptrdiff_t row, ptrdiff_t at,
+                                     int rows, int vectors);
+
 /* Rows of c are `vectors` vectors, at most a cache line, and there are whole groups of four of them.
- * While one product is computed, the next one is on its way; smaller ones need no help. */
-INLINE void narrow(const struct matrices *first, const struct stack *stack, int vectors)
+ * While one product is computed, the next one may be on its way. */
+INLINE void narrow(const struct matrices *first, const struct stack *stack, int vectors,
+                   JOIN(make_block, DTYPE) * make, bool fetch_ahead)
 {
     struct matrices x = *first;
     for (ptrdiff_t i = 0; i < stack->count; i++) {
         for (ptrdiff_t row = 0; row < x.m; row += 4) {
-            for (ptrdiff_t r = row; r < row + 4 && vectors > 1; r++) {
+            for (ptrdiff_t r = row; r < row + 4 && fetch_ahead; r++) {
                 __builtin_prefetch(x.a + stack->a + r * x.a_row);
                 __builtin_prefetch(x.b + stack->b + r * x.b_k);
                 __builtin_prefetch(x.c + stack->c + r * x.c_row, 1);
             }
-            block(&x, row, 0, 4, vectors);
+            make(&x, row, 0, 4, vectors);
         }
         x.a += stack->a;
         x.b += stack->b;
@@ -143,9 +160,9 @@ static bool JOIN(stack, DTYPE)(const struct matrices *x, const struct stack *sta
         return false;
     }
     if (x->n * size == VECTOR_BYTES) {
-        narrow(x, stack, 1);
+        narrow(x, stack, 1, short_block, false);
     } else if (x->n * size == 2 * VECTOR_BYTES) {
-        narrow(x, stack, 2);
+        narrow(x, stack, 2 * VECTOR_BYTES / WIDEST, block, true);
     } else {
         return false;
     }
@@ -153,7 +170,9 @@ static bool JOIN(stack, DTYPE)(const struct matrices *x, const struct stack *sta
 }
 
 #undef block
+#undef short_block
 #undef rest
+#undef rest_by_32
 #undef rest_by_16
 #undef rest_by_8
 #undef rest_by_4
@@ -169,4 +188,5 @@ static bool JOIN(stack, DTYPE)(const struct matrices *x, const struct stack *sta
 #undef ADD_PRODUCT
 #undef ADD_PRODUCTS
 #undef NARROWEST
+#undef WIDEST
 #undef SHORT_LANE

@@ -1,92 +1,50 @@
 /* Panels and tiles of one dtype on AMX; included by matmul_amx.c once per dtype. Parameters:
- *   DTYPE, ELEMENT, LIMBS   suffix of the names, C type, and its bytes
- * Two times 16 columns of sums belong to a tile: those of two places, or, if there is only one place, of
- * 32 columns. A word is the same limb of four k. Panels of b have, for four k after another, rows of
- * the words of each limb; panels of a, for 64 k, the limbs of 16 rows, all words of a row next to each
- * other. */
+ *   DTYPE, ELEMENT, LIMBS      suffix of the names, C type, and its bytes
+ *   TILES_DOWN, TILES_ACROSS   the processor's in a tile of c
+ * Together with places, of which up to four are summed at a time, there are four tiles of sums. */
 
-/* Word `limb` of elements of four k. */
-INLINE void JOIN(encode, DTYPE)(const ELEMENT e[4], uint32_t w[LIMBS])
-{
-    for (int limb = 0; limb < LIMBS; limb++) {
-        w[limb] = 0;
-        for (int i = 0; i < 4; i++) {
-            /* By halves of 32 bits, vectors of which are as long as those of words. */
-            const uint32_t half = (uint32_t)((uint64_t)e[i] >> 32 * (limb / 4));
-            w[limb] |= (half >> 8 * (limb % 4) & 0xff) << 8 * i;
-        }
-    }
-}
+enum { JOIN(PLACES, DTYPE) = LIMBS < 4 ? LIMBS : 4 };
+#define PLACES JOIN(PLACES, DTYPE)
 
-enum { JOIN(COLUMNS, DTYPE) = LIMBS == 1 ? 2 * TILE_ROWS : TILE_ROWS };
-
-#define LANE uint32_t
-#define GROUP 4
-#define IN_PAIRS 0
-
-#define PACK JOIN(pack_b, DTYPE)
-#define UNIT JOIN(COLUMNS, DTYPE)
-#define WORDS LIMBS
-#define ENCODE JOIN(encode, DTYPE)
-#define FACTOR 0
-#define AS_WORDS (LIMBS == 1)
-#include "matmul_pack.h"
-
-#define PACK JOIN(pack_rows, DTYPE)
-#define UNIT ROWS
-#define WORDS LIMBS
-#define ENCODE JOIN(encode, DTYPE)
-#define FACTOR 0
-#define AS_WORDS (LIMBS == 1)
-#include "matmul_pack.h"
-
-#undef LANE
-#undef GROUP
-#undef IN_PAIRS
-
-/* As columns of b are packed, group after group, and then turned. */
 static void JOIN(pack_a, DTYPE)(char *panel, const char *from, ptrdiff_t row, ptrdiff_t k_step,
                                 ptrdiff_t count, ptrdiff_t k)
 {
-    enum { LIMB_BYTES = ROWS * GROUP_K, WORD_ROW = LIMBS * ROWS };
-    for (ptrdiff_t first = 0; first < k; first += GROUP_K) {
-        uint32_t words[GROUP_K / 4][LIMBS][ROWS];
-        ptrdiff_t depth = GROUP_K;
-        if (k - first < GROUP_K) {
-            depth = k - first;
-            memset(words, 0, sizeof words);
-        }
-        JOIN(pack_rows, DTYPE)((char *)words, from + first * k_step, row, k_step, count, depth);
-        for (int limb = 0; limb < LIMBS; limb++) {
-            for (int i = 0; i < ROWS; i += 4) {
-                for (int j = 0; j < GROUP_K / 4; j += 4) {
-                    transpose_4x4_uint32(
-                        (const char *)&words[j][limb][i], WORD_ROW * sizeof(uint32_t),
-                        panel + limb * LIMB_BYTES + i * TILE_ROW_BYTES + j * 4, TILE_ROW_BYTES);
-                }
-            }
-        }
-        panel += LIMBS * LIMB_BYTES;
-    }
+    pack_panel(panel, from, row, k_step, count, k, TILES_DOWN, LIMBS, true);
 }
 
-/* Both sums stand for places or, if there is only one, for columns. */
-INLINE void JOIN(add_sums, DTYPE)(const uint32_t first[ROWS][TILE_ROWS],
-                                  const uint32_t second[ROWS][TILE_ROWS], int place, char *c,
-                                  ptrdiff_t c_row, bool accumulate)
+static void JOIN(pack_b, DTYPE)(char *panel, const char *from, ptrdiff_t column, ptrdiff_t k_step,
+                                ptrdiff_t count, ptrdiff_t k)
 {
-    for (int row = 0; row < ROWS; row++) {
-        ELEMENT *to = (ELEMENT *)(c + row * c_row);
-        for (int column = 0; column < TILE_ROWS; column++) {
-            ELEMENT sum = (ELEMENT)((ELEMENT)first[row][column] << 8 * place);
-            if (LIMBS > 1) {
-                sum += (ELEMENT)((ELEMENT)second[row][column] << 8 * (place + 1));
-            } else {
-                ELEMENT *other = to + TILE_ROWS + column;
-                *other = (ELEMENT)(second[row][column] + (accumulate ? *other : 0));
+    pack_panel(panel, from, column, k_step, count, k, TILES_ACROSS, LIMBS, false);
+}
+
+/* Of an element, given the sums of its first place. */
+INLINE ELEMENT JOIN(join_places, DTYPE)(const uint32_t *sums)
+{
+    enum { STEP = TILE_ROWS * TILE_ROWS };
+    ELEMENT joined = 0;
+    for (int place = 0; place < PLACES; place++) {
+        joined += (ELEMENT)((ELEMENT)sums[place * STEP] << 8 * place);
+    }
+    uint32_t upper = 0; /* vectors of these are half as many */
+    for (int place = PLACES; place < LIMBS; place++) {
+        upper += sums[place * STEP] << 8 * (place - PLACES);
+    }
+    return (ELEMENT)(joined + (LIMBS > PLACES ? (uint64_t)upper << 32 : 0));
+}
+
+INLINE void JOIN(add_sums, DTYPE)(const uint32_t *sums, char *c, ptrdiff_t c_row, bool accumulate)
+{
+    for (int i = 0; i < TILES_DOWN * TILES_ACROSS; i++) {
+        for (int row = 0; row < TILE_ROWS; row++) {
+            ELEMENT *to = (ELEMENT *)(c + (i / TILES_ACROSS * TILE_ROWS + row) * c_row) +
+                          i % TILES_ACROSS * TILE_ROWS;
+            for (int column = 0; column < TILE_ROWS; column++) {
+                const ELEMENT sum = JOIN(join_places, DTYPE)(sums + row * TILE_ROWS + column);
+                to[column] = (ELEMENT)(sum + (accumulate ? to[column] : 0));
             }
-            to[column] = (ELEMENT)(sum + (accumulate ? to[column] : 0));
         }
+        sums += LIMBS * TILE_ROWS * TILE_ROWS;
     }
 }
 
@@ -95,36 +53,28 @@ static void JOIN(tile, DTYPE)(const char *a, const char *b, ptrdiff_t groups, ch
                               ptrdiff_t c_row, bool accumulate)
 {
     enum {
-        LIMB_BYTES = ROWS * GROUP_K,
-        WORD_ROW_BYTES = JOIN(COLUMNS, DTYPE) * sizeof(uint32_t),
-        B_GROUP_BYTES = LIMBS * JOIN(COLUMNS, DTYPE) * GROUP_K,
+        PASSES = LIMBS / PLACES,
+        A_BYTES = TILES_DOWN * LIMBS * TILE_BYTES,
+        B_BYTES = TILES_ACROSS * LIMBS * TILE_BYTES,
     };
-    _Alignas(64) uint32_t first[ROWS][TILE_ROWS], second[ROWS][TILE_ROWS];
-    for (int place = 0; place < LIMBS; place += 2) {
+    _Alignas(64) uint32_t sums[PASSES][SUM_TILES][TILE_ROWS][TILE_ROWS];
+#pragma GCC unroll 2
+    for (int pass = 0; pass < PASSES; pass++) {
         zero_sums();
         for (ptrdiff_t group = 0; group < groups; group++) {
-            const char *of_a = a + group * LIMBS * LIMB_BYTES, *of_b = b + group * B_GROUP_BYTES;
-#if LIMBS == 1
-            multiply(of_a, of_b, of_b + TILE_ROW_BYTES, WORD_ROW_BYTES);
-#else
-            for (int limb = 0; limb <= place + 1; limb++) {
-                const char *at = of_b + (place - limb) * WORD_ROW_BYTES;
-                multiply(of_a + limb * LIMB_BYTES, limb <= place ? at : NULL, at + WORD_ROW_BYTES,
-                         LIMBS * WORD_ROW_BYTES);
-            }
-#endif
+            multiply(a + group * A_BYTES, b + group * B_BYTES, pass == 0 ? PLACES : LIMBS);
         }
-        store_sums(first, second);
-        JOIN(add_sums, DTYPE)(first, second, place, c, c_row, accumulate || place > 0);
+        store_sums(sums[pass]);
     }
+    JOIN(add_sums, DTYPE)(&sums[0][0][0][0], c, c_row, accumulate);
 }
 
 static const struct matmul_kernel JOIN(matmul, DTYPE) = {
     .kind = 'i',
     .item_size = sizeof(ELEMENT),
     .sum_size = sizeof(ELEMENT),
-    .rows = ROWS,
-    .columns = JOIN(COLUMNS, DTYPE),
+    .rows = TILES_DOWN * TILE_ROWS,
+    .columns = TILES_ACROSS * TILE_ROWS,
     .group = GROUP_K,
     .a_group_bytes = LIMBS * GROUP_K,
     .b_group_bytes = LIMBS * GROUP_K,
@@ -136,6 +86,9 @@ static const struct matmul_kernel JOIN(matmul, DTYPE) = {
     .tile = JOIN(tile, DTYPE),
 };
 
+#undef PLACES
 #undef DTYPE
 #undef ELEMENT
 #undef LIMBS
+#undef TILES_DOWN
+#undef TILES_ACROSS

@@ -220,8 +220,13 @@ typedef uint16_t narrowed __attribute__((vector_size(TILE_BYTES / 2)));
 #define ADD_PRODUCT_FLOAT(c, a, b) (c) + (a) * (b)
 #define ADD_PRODUCT_DOUBLE(c, a, b) (c) + (a) * (b)
 #endif
+/* The longest vectors of small products. */
+#if defined(__AVX512F__)
+#define WIDEST_FLOAT 64
+#else
+#define WIDEST_FLOAT VECTOR_BYTES
+#endif
 #if defined(__FMA__)
-/* Of vectors of 16 and of 32 bytes. */
 #define DEFINE_FUSED(name, type, bytes, intrinsic, raw)                                            \
     typedef type name##_vector __attribute__((vector_size(bytes)));                                \
     INLINE name##_vector name(name##_vector c, name##_vector a, name##_vector b)                   \
@@ -232,11 +237,20 @@ DEFINE_FUSED(fused_floats_16, float, 16, _mm_fmadd_ps, __m128)
 DEFINE_FUSED(fused_floats_32, float, 32, _mm256_fmadd_ps, __m256)
 DEFINE_FUSED(fused_doubles_16, double, 16, _mm_fmadd_pd, __m128d)
 DEFINE_FUSED(fused_doubles_32, double, 32, _mm256_fmadd_pd, __m256d)
+#if defined(__AVX512F__)
+DEFINE_FUSED(fused_floats_64, float, 64, _mm512_fmadd_ps, __m512)
+DEFINE_FUSED(fused_doubles_64, double, 64, _mm512_fmadd_pd, __m512d)
+#define OR_OF_64_BYTES(name) , name##_64_vector : name##_64
+#else
+#define OR_OF_64_BYTES(name)
+#endif
 #undef DEFINE_FUSED
-#define ADD_PRODUCTS_FLOAT(c, a, b)                                                                \
-    _Generic((c), fused_floats_16_vector : fused_floats_16, default : fused_floats_32)(c, a, b)
-#define ADD_PRODUCTS_DOUBLE(c, a, b)                                                               \
-    _Generic((c), fused_doubles_16_vector : fused_doubles_16, default : fused_doubles_32)(c, a, b)
+#define ADD_PRODUCTS_OF(name, c, a, b)                                                             \
+    _Generic((c), name##_16_vector                                                                 \
+             : name##_16, name##_32_vector                                                         \
+             : name##_32 OR_OF_64_BYTES(name))(c, a, b)
+#define ADD_PRODUCTS_FLOAT(c, a, b) ADD_PRODUCTS_OF(fused_floats, c, a, b)
+#define ADD_PRODUCTS_DOUBLE(c, a, b) ADD_PRODUCTS_OF(fused_doubles, c, a, b)
 #elif defined(__aarch64__)
 #define ADD_PRODUCTS_FLOAT(c, a, b)                                                                \
     (few) vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b))

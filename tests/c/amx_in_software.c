@@ -13,10 +13,10 @@ static void forget_tiles(void)
     memset(tile_of, 0x5a, sizeof tile_of);
 }
 
-static void load_tile(int tile, const char *from, ptrdiff_t row)
+static void load_tile(int tile, const void *from, ptrdiff_t row)
 {
     for (int i = 0; i < ROWS_OF_TILE; i++) {
-        memcpy(tile_of[tile][i], from + i * row, BYTES_OF_ROW);
+        memcpy(tile_of[tile][i], (const char *)from + i * row, BYTES_OF_ROW);
     }
 }
 
