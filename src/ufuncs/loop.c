@@ -110,14 +110,22 @@ void loop_run(char **args, const npy_intp *dimensions, const npy_intp *steps, vo
     elementwise_run(&loop->work, &failure, args, steps, dimensions[0]);
 }
 
+elementwise_kernel *loop_tiny_kernel(const struct loop *loop, const npy_intp step[], npy_intp n)
+{
+    return loop->kernel != NULL && elementwise_is_tiny(&loop->work, n) && suits_kernel(loop, step)
+               ? loop->kernel->cached
+               : NULL;
+}
+
 void loop_run_commuting(struct loop *loop, char *data[], const npy_intp step[], npy_intp n)
 {
-    if (!elementwise_is_tiny(&loop->work, n)) {
-        loop_run(data, &n, step, loop);
-    } else if (loop->kernel != NULL && suits_kernel(loop, step)) {
-        loop->kernel->cached(data, step, n);
-    } else {
+    elementwise_kernel *const kernel = loop_tiny_kernel(loop, step, n);
+    if (kernel != NULL) {
+        kernel(data, step, n);
+    } else if (elementwise_is_tiny(&loop->work, n)) {
         loop->numpy_function(data, &n, step, loop->numpy_data);
+    } else {
+        loop_run(data, &n, step, loop);
     }
 }
 

@@ -27,6 +27,9 @@ int loop_initialize(struct loop *loop, const char types[], int inputs, int opera
                     PyUFuncGenericFunction numpy_function, void *numpy_data,
                     const struct kernel *kernel, PyObject *serial_if);
 
+/* The kernel that computes n elements in this thread, at once; NULL if that is not the way. */
+elementwise_kernel *loop_tiny_kernel(const struct loop *loop, const npy_intp step[], npy_intp n);
+
 /* Computes n > 0 elements that may be computed in any order, see elements_commute(). */
 void loop_run_commuting(struct loop *loop, char *data[], const npy_intp step[], npy_intp n);
 
