@@ -202,10 +202,47 @@ def test_what_is_not_an_array(reductions):
 
 
 @pytest.mark.skipif(not has_methods, reason="this NumPy's ufuncs have no attributes to shadow by")
-def test_the_method_looks_like_numpys():
-    assert nc.add.reduce.__doc__ == np.add.reduce.__doc__
-    assert nc.add.reduce.__name__ == "reduce"
-    assert nc.add.reduce.__self__ is nc.add
+@pytest.mark.parametrize("name", ["reduce", "reduceat", "at"])
+def test_methods_look_like_numpys(name):
+    ours, theirs = getattr(nc.add, name), getattr(np.add, name)
+    assert ours.__doc__ == theirs.__doc__
+    assert ours.__name__ == name
+    assert ours.__self__ is nc.add
+
+
+@pytest.mark.parametrize("name", ["add", "maximum"])
+@pytest.mark.parametrize("indices", [[0, 5, 3, 3, 19], np.arange(0, 20, 2), [0], [7, 0]])
+def test_reduceat(name, indices):
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    short, long = random_array((20, 31), "d"), random_array((20, 20_000), "d")[:, ::2]
+    for x in (short, long):
+        for axis in (0, 1):
+            result = ours.reduceat(x, indices, axis)
+            expected = theirs.reduceat(x, indices, axis=axis)
+            if x is short:
+                assert same_bits(result, expected)
+            np.testing.assert_allclose(result, expected, rtol=1e-12)
+            out = np.empty_like(result)
+            assert ours.reduceat(x, indices, axis=axis, out=out) is out
+            assert same_bits(out, result)
+            typed = ours.reduceat(x, indices, axis=axis, dtype="d")
+            np.testing.assert_allclose(typed, expected, rtol=1e-12)
+
+
+def test_reduceat_is_our_ufuncs():
+    other = Overriding()
+    x = random_array((20, 31), "d")
+    assert nc.add.reduceat(other, [0, 1])[:2] == (nc.add, "reduceat")
+    assert nc.add.reduceat(x, [0, 1], out=other)[:2] == (nc.add, "reduceat")
+    assert nc.add.reduceat(x, [0, 1], out=(other,))[:2] == (nc.add, "reduceat")
+    for arguments in ((x,), (x, []), (x, [0, 20]), (x, [0.5]), (x, np.array(3)), (x, [0], 2)):
+        errors = []
+        for function in (nc.add, np.add):
+            try:
+                errors.append(function.reduceat(*arguments).tolist())
+            except Exception as error:
+                errors.append((type(error), str(error)))
+        assert errors[0] == errors[1]
 
 
 @pytest.mark.usefixtures("threads_always")

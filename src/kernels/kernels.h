@@ -44,9 +44,10 @@ struct reduction {
     /* Reduces n > 0 elements, `count` times, `next` bytes apart. */
     void (*reduce_each)(const char *data, ptrdiff_t step, ptrdiff_t n, ptrdiff_t next,
                         ptrdiff_t count, void *sums);
-    /* Reduces the columns, `next` bytes apart, of up to MOST_ROWS rows, `step` bytes apart. */
+    /* Reduces the columns, `next` bytes apart, of up to MOST_ROWS rows, `step` bytes apart. With
+     * `from_memory`, no cache holds them: integers then come one row after another. */
     void (*reduce_rows)(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
-                        ptrdiff_t columns, void *sums);
+                        ptrdiff_t columns, bool from_memory, void *sums);
     void (*combine)(void *into, const void *later, size_t bytes);
     void (*fold)(const void *lanes, void *sum);
     /* Writes sums as items of `out_size` bytes, or, with `onto`, combines them with what is there. */

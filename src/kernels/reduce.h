@@ -19,6 +19,7 @@ enum {
     SOME_ROWS = 4,
     MANY_ROWS = 8,
     SHORT_ROW_BYTES = 8192,
+    VERY_SHORT_ROW_BYTES = 256, /* two of which are next to each other, as good as one */
     ROW_BYTES = 32768,
     ROW_LEVELS = 5, /* 2^4 pieces are MOST_ROWS */
     ROW_COLUMNS = ROW_BYTES / sizeof(uint64_t),

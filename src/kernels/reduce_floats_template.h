@@ -497,9 +497,11 @@ INLINE void sum_columns(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdif
     memcpy(sums, of[lowest], (size_t)parts * sizeof *sums);
 }
 
+/* Short rows come one by one, wherever they are: the bits depend on that. */
 static void sum_rows(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
-                     ptrdiff_t columns, void *sums)
+                     ptrdiff_t columns, bool from_memory, void *sums)
 {
+    (void)from_memory;
     for (ptrdiff_t at = 0; at < columns * PARTS; at += ROW_PARTS) {
         const ptrdiff_t left = columns * PARTS - at;
         sum_columns(data + at / PARTS * next, step, rows, next, left < ROW_PARTS ? left : ROW_PARTS,

@@ -45,13 +45,29 @@ INLINE void name(add_rows)(const char *data, ptrdiff_t step, ptrdiff_t rows, ptr
     }
 }
 
-static void name(reduce_rows)(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
-                              ptrdiff_t columns, void *sums)
+/* On its own, so that the compiler does not join it with the next. */
+NOINLINE void name(add_row)(const char *data, ptrdiff_t columns, uint64_t *restrict result)
 {
+#pragma GCC unroll 4
+    for (ptrdiff_t column = 0; column < columns; column++) {
+        result[column] = VALUE(result[column], value_at(data + column * (ptrdiff_t)sizeof(STORED)));
+    }
+}
+
+static void name(reduce_rows)(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
+                              ptrdiff_t columns, bool from_memory, void *sums)
+{
+    const bool one_by_one = from_memory && next == sizeof(STORED) && step > VERY_SHORT_ROW_BYTES &&
+                            columns * (ptrdiff_t)sizeof(uint64_t) <= SHORT_ROW_BYTES;
     for (ptrdiff_t at = 0; at < columns; at += ROW_COLUMNS) {
         const ptrdiff_t left = columns - at, n = left < ROW_COLUMNS ? left : ROW_COLUMNS;
         uint64_t *result = (uint64_t *)sums + at;
-        if (next == sizeof(STORED)) {
+        if (one_by_one) {
+            name(add_rows)(data + at * next, step, 1, next, n, result);
+            for (ptrdiff_t row = 1; row < rows; row++) {
+                name(add_row)(data + row * step + at * next, n, result);
+            }
+        } else if (next == sizeof(STORED)) {
             name(add_rows)(data + at * next, step, rows, sizeof(STORED), n, result);
         } else {
             name(add_rows)(data + at * next, step, rows, next, n, result);

@@ -10,6 +10,7 @@ enum {
     /* Of one result, what a thread computes in one go. */
     BLOCK_BYTES = 256 << 10,
     COLUMN_BYTES = 32768, /* of sums */
+    FROM_MEMORY_BYTES = 16 << 20,
     /* Units are taken several at a time until they are worth the trip. */
     GRAIN_BYTES = 64 << 10,
     BUFFER_BYTES = 4096,
@@ -29,6 +30,7 @@ struct work {
     ptrdiff_t slices;   /* units with results of one outer index */
     ptrdiff_t blocks;   /* units that make up a result */
     ptrdiff_t block;    /* elements in each but the last */
+    bool from_memory;   /* what is reduced is large */
     char *partials;     /* of each result, those of each block, if there are several blocks */
     _Atomic ptrdiff_t next;
 };
@@ -178,7 +180,8 @@ static void run_columns(const struct work *work, ptrdiff_t unit)
                    : work->partials + (outer * work->blocks + block) * row_bytes(reduce) +
                          inner * (ptrdiff_t)reduce->kernel->sum_size;
     reduce->kernel->reduce_rows(data_of(reduce, outer, inner) + first * reduce->step, reduce->step,
-                                least(work->block, reduce->n - first), reduce->inner_step, n, to);
+                                least(work->block, reduce->n - first), reduce->inner_step, n,
+                                work->from_memory, to);
     if (work->blocks == 1) {
         store(reduce, sums, outer, inner, n);
     }
@@ -211,6 +214,9 @@ static struct work by_columns(const struct reduce *reduce)
         .slices = slices,
         .blocks = blocks,
         .block = block,
+        .from_memory =
+            reduce->outer * reduce->n * reduce->inner * (ptrdiff_t)reduce->kernel->item_size >
+            FROM_MEMORY_BYTES,
     };
 }
 

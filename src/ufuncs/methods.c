@@ -7,11 +7,13 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* What np.ufunc.at and np.ufunc.reduce are made of; NULL if this NumPy calls them in another way. */
+enum { SHORT_SEGMENT = 4096 }; /* longer ones gain from kernels and threads */
+
+/* What methods of np.ufunc are made of; NULL if this NumPy calls them in another way. */
 typedef PyObject *fastcall(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 
 static PyCFunction numpy_at;
-static fastcall *numpy_reduce;
+static fastcall *numpy_reduce, *numpy_reduceat;
 
 PyObject *methods_numpy_reduce(PyObject *self, PyObject *const *args, Py_ssize_t count,
                                PyObject *keywords)
@@ -47,12 +49,43 @@ static PyObject *at(PyObject *self, PyObject *const *args, Py_ssize_t count)
     return result;
 }
 
+/* Whether segments are short along any axis. */
+static bool segments_are_short(PyObject *object, PyObject *indices)
+{
+    if (!PyArray_CheckExact(object) ||
+        !(PyArray_CheckExact(indices) || PyList_CheckExact(indices))) {
+        return false;
+    }
+    const PyArrayObject *array = (PyArrayObject *)object;
+    const npy_intp segments = PyArray_CheckExact(indices) ? PyArray_SIZE((PyArrayObject *)indices)
+                                                          : PyList_GET_SIZE(indices);
+    npy_intp longest = 0;
+    for (int i = 0; i < PyArray_NDIM(array); i++) {
+        longest = PyArray_DIM(array, i) > longest ? PyArray_DIM(array, i) : longest;
+    }
+    return longest / SHORT_SEGMENT < segments;
+}
+
+/* A loop that computes a segment of a few elements takes no longer than the call of ours before it. */
+static PyObject *reduceat(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                          PyObject *keywords)
+{
+    const Py_ssize_t all = count + (keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0);
+    bool plain = count >= 2 && segments_are_short(args[0], args[1]);
+    for (Py_ssize_t i = 0; i < all && plain; i++) {
+        plain = is_plain(args[i]) && !PyTuple_CheckExact(args[i]);
+    }
+    return numpy_reduceat(plain ? clone_original(self) : self, args, count, keywords);
+}
+
 /* The docstrings, which hold the signatures, are NumPy's. */
-static PyMethodDef definition_of_at = {"at", (PyCFunction)(void (*)(void))at, METH_FASTCALL, NULL};
+#define FASTCALL(function) (PyCFunction)(void (*)(void))(function)
+static PyMethodDef definition_of_at = {"at", FASTCALL(at), METH_FASTCALL, NULL};
+static PyMethodDef definition_of_reduceat = {"reduceat", FASTCALL(reduceat),
+                                             METH_FASTCALL | METH_KEYWORDS, NULL};
 static PyMethodDef definitions_of_reduce[] = {
-    {"reduce", (PyCFunction)(void (*)(void))reduce_by_add, METH_FASTCALL | METH_KEYWORDS, NULL},
-    {"reduce", (PyCFunction)(void (*)(void))reduce_by_multiply, METH_FASTCALL | METH_KEYWORDS,
-     NULL},
+    {"reduce", FASTCALL(reduce_by_add), METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"reduce", FASTCALL(reduce_by_multiply), METH_FASTCALL | METH_KEYWORDS, NULL},
 };
 
 /* The function behind np.ufunc.<name>, if it is called with `flags`, and its docstring. */
@@ -76,6 +109,8 @@ int methods_initialize(void)
     numpy_reduce =
         (fastcall *)(void (*)(void))numpy_method("reduce", METH_FASTCALL | METH_KEYWORDS, &doc);
     definitions_of_reduce[0].ml_doc = definitions_of_reduce[1].ml_doc = doc;
+    numpy_reduceat = (fastcall *)(void (*)(void))numpy_method(
+        "reduceat", METH_FASTCALL | METH_KEYWORDS, &definition_of_reduceat.ml_doc);
     return PyErr_Occurred() ? -1 : reduce_initialize();
 }
 
@@ -94,6 +129,9 @@ int methods_shadow(PyObject *clone, const char *op)
         return 0;
     }
     if (numpy_at != NULL && shadow(clone, &definition_of_at) < 0) {
+        return -1;
+    }
+    if (numpy_reduceat != NULL && shadow(clone, &definition_of_reduceat) < 0) {
         return -1;
     }
     const bool adds = op != NULL && strcmp(op, "add") == 0;

@@ -8,8 +8,8 @@
 
 int methods_initialize(void);
 
-/* Gives a clone its own `at`, and `reduce` if `op`, unless NULL, names one; from NumPy 2.2 on, before
- * which ufuncs have no attributes. */
+/* Gives a clone its own `at` and `reduceat`, and `reduce` if `op`, unless NULL, names one; from NumPy
+ * 2.2 on, before which ufuncs have no attributes. */
 int methods_shadow(PyObject *clone, const char *op);
 
 /* What np.ufunc.reduce does with an array and all options, for the ufunc `self`. */

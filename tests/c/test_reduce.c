@@ -179,7 +179,8 @@ static void check_rows(const struct reduction *kernel, const struct reduction *b
     const ptrdiff_t step = (columns + 3) * next;
     const size_t bytes = (size_t)columns * kernel->sum_size;
     memset(sums, 0x5a, sizeof sums);
-    kernel->reduce_rows(room, step, rows, next, columns, sums);
+    const bool from_memory = rows % 2 != 0;
+    kernel->reduce_rows(room, step, rows, next, columns, from_memory, sums);
     for (ptrdiff_t k = 0; k < columns; k += columns < 100 ? 1 : 7) {
         expect(is_right(kernel, room + k * next, step, rows, sums + (size_t)k * kernel->sum_size),
                "%s, %td x %td, spread %td: column %td is wrong", name_of(kernel), rows, columns,
@@ -188,7 +189,7 @@ static void check_rows(const struct reduction *kernel, const struct reduction *b
     expect(sums[bytes] == 0x5a, "%s, %td columns: writes past the end", name_of(kernel), columns);
     if (baseline != NULL) {
         static _Alignas(64) char other[COLUMNS * 16];
-        baseline->reduce_rows(room, step, rows, next, columns, other);
+        baseline->reduce_rows(room, step, rows, next, columns, !from_memory, other);
         expect(memcmp(sums, other, bytes) == 0, "%s, %td x %td: not the baseline's bits",
                name_of(kernel), rows, columns);
     }
