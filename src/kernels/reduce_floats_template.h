@@ -316,7 +316,9 @@ SCALAR static void sum_eight_lanes(const char *data, ptrdiff_t step, SUM *sums)
 /* As sum_piece, or as sum_rest if there are fewer elements. */
 INLINE lanes sum_strided_piece(const char *data, ptrdiff_t step, ptrdiff_t n)
 {
-    const bool is_near = step < LINE_BYTES && step > -LINE_BYTES;
+    /* One pass over the piece for each eight lanes: with several, what is far comes out of order. */
+    const ptrdiff_t far = LINE_BYTES * 8 / LANES;
+    const bool is_near = step < far && step > -far;
     if (PARTS == 1 && sizeof(STORED) == sizeof(SUM) && is_near && n == PIECE) {
         SUM sums[LANES];
         for (int lane = 0; lane < LANES; lane += 8) {
