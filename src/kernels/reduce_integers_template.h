@@ -84,6 +84,14 @@ INLINE uint64_t sum(const char *data, ptrdiff_t step, ptrdiff_t n)
         return sum_contiguous(data, n);
     }
     uint64_t result = 0, other = 0;
+    if (LINE_BYTES <= step && step < 2 * LINE_BYTES) { /* of next to every line */
+#pragma GCC unroll 1
+        for (; n > 0; n--) { /* one load, which is foreseen better than four */
+            result += value_at(data);
+            data += step;
+        }
+        return result;
+    }
     for (; n >= 4; n -= 4) {
         result += value_at(data);
         other += value_at(data + step);
