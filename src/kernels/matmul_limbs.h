@@ -35,16 +35,18 @@ INLINE ELEMENT JOIN(join_places, DTYPE)(const uint32_t *sums)
 
 INLINE void JOIN(add_sums, DTYPE)(const uint32_t *sums, char *c, ptrdiff_t c_row, bool accumulate)
 {
-    for (int i = 0; i < TILES_DOWN * TILES_ACROSS; i++) {
-        for (int row = 0; row < TILE_ROWS; row++) {
-            ELEMENT *to = (ELEMENT *)(c + (i / TILES_ACROSS * TILE_ROWS + row) * c_row) +
-                          i % TILES_ACROSS * TILE_ROWS;
-            for (int column = 0; column < TILE_ROWS; column++) {
-                const ELEMENT sum = JOIN(join_places, DTYPE)(sums + row * TILE_ROWS + column);
-                to[column] = (ELEMENT)(sum + (accumulate ? to[column] : 0));
+    for (int down = 0; down < TILES_DOWN; down++) {
+        for (int across = 0; across < TILES_ACROSS; across++) {
+            for (int row = 0; row < TILE_ROWS; row++) {
+                ELEMENT *to =
+                    (ELEMENT *)(c + (down * TILE_ROWS + row) * c_row) + across * TILE_ROWS;
+                for (int column = 0; column < TILE_ROWS; column++) {
+                    const ELEMENT sum = JOIN(join_places, DTYPE)(sums + row * TILE_ROWS + column);
+                    to[column] = (ELEMENT)(sum + (accumulate ? to[column] : 0));
+                }
             }
+            sums += LIMBS * TILE_ROWS * TILE_ROWS;
         }
-        sums += LIMBS * TILE_ROWS * TILE_ROWS;
     }
 }
 
@@ -62,7 +64,7 @@ static void JOIN(tile, DTYPE)(const char *a, const char *b, ptrdiff_t groups, ch
     for (int pass = 0; pass < PASSES; pass++) {
         zero_sums();
         for (ptrdiff_t group = 0; group < groups; group++) {
-            multiply(a + group * A_BYTES, b + group * B_BYTES, pass == 0 ? PLACES : LIMBS);
+            multiply(a + group * A_BYTES, b + group * B_BYTES, PLACES * (pass + 1));
         }
         store_sums(sums[pass]);
     }
