@@ -411,12 +411,23 @@ def test_floating_point_errors(layout, mode, short_calls):
     assert sum(short_calls()) == 1
 
 
-def test_flags_from_before_do_not_count():
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("add", [(3,), (3,)]),
+        ("add", [(100_000,), (100_000,)]),
+        ("add", [(3, 3), (3,)]),
+        ("exp", [(3,)]),
+        ("hypot", [(3, 3), (3,)]),
+        ("matmul", [(4, 4), (4, 4)]),
+    ],
+)
+def test_flags_from_before_do_not_count(name, shapes):
+    operands = [np.ones(shape) for shape in shapes]
     with np.errstate(all="ignore"):
         np.divide(np.ones(1000), 0.0)
     with np.errstate(all="raise"):
-        nc.add(np.ones(3), np.ones(3))
-        nc.add(np.ones((3, 3)), np.ones(3))
+        getattr(nc, name)(*operands)
 
 
 def test_errors_of_loops_reach_the_caller(short_calls):
