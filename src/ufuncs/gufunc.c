@@ -12,6 +12,9 @@ enum {
     SERIAL_BLAS_VECTOR = 9000,
     WHOLE_BYTES = 32, /* what is left of a row is computed one by one */
     SHORT_DOT = 32,
+    /* Halves are converted and packed, which pays from so many sums and multiplications on. */
+    FEW_HALVES = 8,
+    SMALL_HALF = 128,
     TINY = 4 * 4 * 3,          /* NumPy's loop is done before ours has looked at the shape */
     SMALL_BOOL = 24 * 24 * 24, /* NumPy breaks off at the first true product */
     MOST_ROWS = 64,
@@ -114,9 +117,12 @@ static void run_numpy(void *context, ptrdiff_t first, ptrdiff_t count)
     call->loop->numpy_function(args, dimensions, call->steps, call->loop->numpy_data);
 }
 
+/* An atomic addition would take as long as the rest of a loop over one tiny product: calls that meet may
+ * be counted as one. */
 static void count_call(_Atomic unsigned long long *counter)
 {
-    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+    const unsigned long long count = atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, count + 1, memory_order_relaxed);
 }
 
 /* One matrix product so small that looking at its shape would show in its time. */
@@ -135,10 +141,13 @@ static double multiplications(const struct matrices *x)
  * products in a stack are the same as single ones. */
 static bool suits_kernel(const struct gufunc_loop *loop, const struct matrices *x)
 {
-    if (loop->gufunc == VECDOT && x->k < SHORT_DOT && loop->kernel->kind != 'e') {
+    const double work = multiplications(x);
+    if (loop->kernel->kind == 'e') {
+        return ((double)x->m * (double)x->n >= FEW_HALVES && work > SMALL_HALF) || x->k == 0;
+    }
+    if (loop->gufunc == VECDOT && x->k < SHORT_DOT) {
         return false;
     }
-    const double work = multiplications(x);
     if (!loop->has_blas) {
         return work > TINY || x->k == 0;
     }

@@ -13,6 +13,10 @@
 enum {
     TYPES = NPY_HALF + 1,
     GIL_IS_RELEASED_ABOVE = 500, /* elements, as in NumPy */
+    /* So few rows of floats whose elements lie apart are not worth being brought together first, if
+     * they are long. */
+    FEW_ROWS = 4,
+    LONG_ROW = 1000,
     /* Two groups of reduced axes are taken row by row if rows are at least so long. */
     SHORT_ROW_BYTES = 1024,
     WARNS_ON_WRITE = INT_MIN, /* NumPy's NPY_ARRAY_WARN_ON_WRITE, which it does not publish */
@@ -102,6 +106,17 @@ static bool is_plain(PyArrayObject *array)
 {
     return PyArray_ISALIGNED(array) && PyArray_ISNOTSWAPPED(array) &&
            PyDataType_METADATA(PyArray_DESCR(array)) == NULL;
+}
+
+/* Whether an element stands for several: NumPy's iterator then computes their sums side by side. */
+static bool is_broadcast(PyArrayObject *array)
+{
+    for (int i = 0; i < PyArray_NDIM(array); i++) {
+        if (PyArray_DIM(array, i) > 1 && PyArray_STRIDE(array, i) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The type of a sum: NumPy widens integers to the size of long. */
@@ -267,6 +282,10 @@ static bool plan(struct reduce *reduce, const struct axes *axes, PyArrayObject *
     reduce->groups = slow.n, reduce->group_step = slow.step;
     reduce->n = fast.n, reduce->step = fast.step;
     reduce->out_outer_step = outer.out_step, reduce->out_inner_step = inner.out_step;
+    if ((reduce->kernel->kind == 'f' || reduce->kernel->kind == 'c') && slow.n == 1 &&
+        fast.n < FEW_ROWS && inner.n >= LONG_ROW && inner.step != item) {
+        return false;
+    }
     return slow.n == 1 || fast.n * item >= SHORT_ROW_BYTES;
 }
 
@@ -401,7 +420,8 @@ static PyObject *reduce_array(const struct kernels_of_op *kernels, const struct 
     axes.keepdims = request->keepdims == Py_True;
     const int result_type = type_of_result(type);
     if (reduce.kernel == NULL || axes.ndim == 0 || PyArray_SIZE(array) == 0 || !is_plain(array) ||
-        !dtype_is(request->dtype, result_type) || !mark_axes(&axes, request->axis)) {
+        is_broadcast(array) || !dtype_is(request->dtype, result_type) ||
+        !mark_axes(&axes, request->axis)) {
         return NULL;
     }
     PyArray_Descr *dtype = PyArray_DescrFromType(result_type);
