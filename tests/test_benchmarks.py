@@ -70,6 +70,14 @@ def run(*arguments, before="", **options):
     )
 
 
+def test_random_calls_are_drawn_and_measured():
+    script = REPOSITORY / "benchmarks" / "random_calls.py"
+    result = subprocess.run(
+        [sys.executable, script, "--seconds", "1"], capture_output=True, text=True, check=True
+    )
+    assert "slower than NumPy" in result.stdout.splitlines()[-1]
+
+
 def test_without_arguments_prints_help():
     result = subprocess.run([sys.executable, "-m", "numc_ufuncs"], capture_output=True, text=True)
     assert result.returncode == 0

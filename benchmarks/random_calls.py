@@ -1,0 +1,132 @@
+"""Calls at random, NumPy's beside ours: which are slower?
+
+    python benchmarks/random_calls.py --seconds 120 --seed 1 --threads 1
+
+The grid of compare.py holds what was thought of. This draws ufuncs, methods, dtypes, shapes and
+layouts, and prints the calls in which NumPy was faster in each of four measurements.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+
+import numpy as np
+from measuring import Call
+
+import numc_ufuncs as nc
+
+SUSPECT = 0.9  # NumPy's time / ours
+SECONDS = 3e-4  # of one sample
+MOST_ELEMENTS, MOST_MULTIPLICATIONS = 2e6, 1e5
+DTYPES = "?bhilBHILefdFD"
+BINARY = (
+    "add subtract multiply divide maximum less bitwise_and floor_divide power hypot arctan2".split()
+)
+UNARY = "negative sqrt exp absolute isnan sin square logical_not".split()
+REDUCED = "add add multiply maximum logical_or".split()
+PRODUCTS = "matmul matmul vecdot matvec vecmat".split()
+LAYOUTS = "C C C F reversed stepped inner offset broadcast".split()
+
+
+def values(rng, shape, dtype):
+    x = rng.random(shape) * 50 + 1
+    return x > 25 if dtype == "?" else x.astype(dtype)
+
+
+def operand(rng, shape, dtype):
+    """An array in a layout drawn at random, and the layout's name."""
+    layout, shape = str(rng.choice(LAYOUTS)), list(shape)
+    if layout == "broadcast":
+        axis = rng.integers(len(shape))
+        single = [1 if i == axis else n for i, n in enumerate(shape)]
+        return np.broadcast_to(values(rng, single, dtype), shape), f"broadcast {axis}"
+    if layout == "stepped":
+        return values(rng, [2 * shape[0], *shape[1:]], dtype)[::2], layout
+    if layout == "inner":
+        return values(rng, [*shape[:-1], 3 * shape[-1]], dtype)[..., ::3], layout
+    if layout == "offset":
+        return values(rng, [*shape[:-1], shape[-1] + 3], dtype)[..., 3:], layout
+    x = values(rng, shape, dtype)
+    return {"reversed": x[::-1], "F": np.asfortranarray(x)}.get(layout, x), layout
+
+
+def extents(rng, count, most):
+    """Extents whose product is at most about `most`, on a logarithmic scale."""
+    total, weights = most ** rng.random(), rng.random(count) ** 2 + 0.03
+    return [max(1, round(total ** (w / weights.sum()))) for w in weights]
+
+
+def draw(rng):
+    """A statement for the ufunc f, its name, its operands, and all of it in words."""
+    what = str(rng.choice(["binary", "unary", "reduce", "accumulate", "product"]))
+    dtype, statement = str(rng.choice(list(DTYPES))), "f(*operands)"
+    if what == "product":
+        name, (m, k, n) = str(rng.choice(PRODUCTS)), extents(rng, 3, MOST_MULTIPLICATIONS)
+        stack = [(), (3,), (50,)][rng.integers(3)]
+        shapes = {
+            "matmul": ((m, k), (k, n)),
+            "vecdot": ((m, k), (m, k)),
+            "matvec": ((m, k), (k,)),
+            "vecmat": ((k,), (k, n)),
+        }[name]
+        pairs = [operand(rng, stack + shape, dtype) for shape in shapes]
+    else:
+        shape = extents(rng, rng.integers(1, 4), MOST_ELEMENTS)
+        name = str(rng.choice({"binary": BINARY, "unary": UNARY}.get(what, REDUCED)))
+        pairs = [operand(rng, shape, dtype) for _ in range(2 if what == "binary" else 1)]
+        if what in ("reduce", "accumulate"):
+            statement = f"f.{what}(*operands, axis={rng.integers(len(shape))})"
+        elif rng.integers(2):
+            statement = "f(*operands, out=out)"
+    layouts = ", ".join(f"{x.shape} {layout}" for x, layout in pairs)
+    words = f"{statement.replace('f', name, 1)}, {dtype}: {layouts}"
+    return statement, name, [x for x, _ in pairs], words
+
+
+def ratio(theirs, ours, samples=7):
+    """NumPy's time / ours, medians of samples in turn."""
+    timers, seconds = [call.timer() for call in (theirs, ours)], ([], [])
+    for timer in timers:
+        timer.timeit(1)
+    calls = max(1, int(SECONDS / max(timers[0].timeit(1), 1e-7)))
+    for _ in range(samples):
+        for timer, of in zip(timers, seconds, strict=True):
+            of.append(timer.timeit(calls))
+    return statistics.median(seconds[0]) / statistics.median(seconds[1])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int)
+    options = parser.parse_args()
+    nc.set_config(threads=options.threads, device="cpu")
+    rng, drawn, slower = np.random.default_rng(options.seed), 0, 0
+    end = time.perf_counter() + options.seconds
+    with np.errstate(all="ignore"):
+        while time.perf_counter() < end:
+            statement, name, operands, words = draw(rng)
+            if not hasattr(np, name):
+                continue
+            names = {"operands": operands}
+            try:
+                names["out"] = Call(
+                    statement.replace(", out=out", ""), {"f": getattr(np, name), **names}
+                )()
+            except TypeError:  # not for this dtype
+                continue
+            calls = [Call(statement, {"f": getattr(of, name), **names}) for of in (np, nc)]
+            drawn += 1
+            least = [ratio(*calls)]
+            while least[-1] < SUSPECT and len(least) < 4:
+                least.append(ratio(*calls, samples=15))
+            if least[-1] < SUSPECT:
+                slower += 1
+                print(f"{max(least):.2f}  {words}", flush=True)
+    print(f"{drawn} calls, {slower} slower than NumPy")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
