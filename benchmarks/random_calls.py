@@ -7,17 +7,16 @@ layouts, and prints the calls in which NumPy was faster in each of four measurem
 """
 
 import argparse
-import statistics
 import sys
 import time
 
 import numpy as np
-from measuring import Call
+from measuring import Call, against_numpy
 
 import numc_ufuncs as nc
 
 SUSPECT = 0.9  # NumPy's time / ours
-SECONDS = 3e-4  # of one sample
+SECONDS = 0.004  # of one measurement
 MOST_ELEMENTS, MOST_MULTIPLICATIONS = 2e6, 1e5
 DTYPES = "?bhilBHILefdFD"
 BINARY = (
@@ -84,18 +83,6 @@ def draw(rng):
     return statement, name, [x for x, _ in pairs], words
 
 
-def ratio(theirs, ours, samples=7):
-    """NumPy's time / ours, medians of samples in turn."""
-    timers, seconds = [call.timer() for call in (theirs, ours)], ([], [])
-    for timer in timers:
-        timer.timeit(1)
-    calls = max(1, int(SECONDS / max(timers[0].timeit(1), 1e-7)))
-    for _ in range(samples):
-        for timer, of in zip(timers, seconds, strict=True):
-            of.append(timer.timeit(calls))
-    return statistics.median(seconds[0]) / statistics.median(seconds[1])
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=60)
@@ -119,12 +106,12 @@ def main():
                 continue
             calls = [Call(statement, {"f": getattr(of, name), **names}) for of in (np, nc)]
             drawn += 1
-            least = [ratio(*calls)]
-            while least[-1] < SUSPECT and len(least) < 4:
-                least.append(ratio(*calls, samples=15))
-            if least[-1] < SUSPECT:
+            ratios = [against_numpy(*calls, SECONDS)["ratio"]]
+            while ratios[-1] < SUSPECT and len(ratios) < 4:
+                ratios.append(against_numpy(*calls, 2 * SECONDS)["ratio"])
+            if ratios[-1] < SUSPECT:
                 slower += 1
-                print(f"{max(least):.2f}  {words}", flush=True)
+                print(f"{max(ratios):.2f}  {words}", flush=True)
     print(f"{drawn} calls, {slower} slower than NumPy")
 
 

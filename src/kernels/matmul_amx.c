@@ -60,11 +60,11 @@ INLINE void store_sums(uint32_t sums[SUM_TILES][TILE_ROWS][TILE_ROWS])
 
 #define LOAD(tile, panel, at) _tile_loadd(tile, (panel) + (at)*TILE_BYTES, TILE_ROW_BYTES)
 
-/* Sums of 2 x 2 tiles. */
-INLINE void multiply_1(const char *a, const char *b)
+/* Each of two tiles of a, the first one and another, by each of the first two of b. */
+INLINE void multiply_pairs(const char *a, int other, const char *b)
 {
     LOAD(4, a, 0);
-    LOAD(5, a, 1);
+    LOAD(5, a, other);
     LOAD(6, b, 0);
     LOAD(7, b, 1);
     _tile_dpbuud(0, 4, 6);
@@ -73,17 +73,16 @@ INLINE void multiply_1(const char *a, const char *b)
     _tile_dpbuud(3, 5, 7);
 }
 
+/* Sums of 2 x 2 tiles. */
+INLINE void multiply_1(const char *a, const char *b)
+{
+    multiply_pairs(a, 1, b);
+}
+
 /* Sums of places 0 and 1, for two tiles below each other. */
 INLINE void multiply_2(const char *a, const char *b)
 {
-    LOAD(4, a, 0);
-    LOAD(5, a, 2);
-    LOAD(6, b, 0);
-    LOAD(7, b, 1);
-    _tile_dpbuud(0, 4, 6);
-    _tile_dpbuud(1, 4, 7);
-    _tile_dpbuud(2, 5, 6);
-    _tile_dpbuud(3, 5, 7);
+    multiply_pairs(a, 2, b);
     LOAD(4, a, 1);
     LOAD(5, a, 3);
     _tile_dpbuud(1, 4, 6);

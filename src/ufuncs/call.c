@@ -172,6 +172,11 @@ static int errors_of_kernels(void)
 #endif
 }
 
+int call_errors(void)
+{
+    return fetestexcept(ERRORS);
+}
+
 void call_clear_errors(void)
 {
     if (fetestexcept(ERRORS) != 0) {
@@ -179,21 +184,25 @@ void call_clear_errors(void)
     }
 }
 
-/* What a loop has raised, told as np.errstate wants it. */
+int call_give_errors(const char *name, int raised)
+{
+    return raised == 0 ? 0
+                       : PyUFunc_GiveFloatingpointErrors(
+                             name, (raised & FE_DIVBYZERO ? NPY_FPE_DIVIDEBYZERO : 0) |
+                                       (raised & FE_OVERFLOW ? NPY_FPE_OVERFLOW : 0) |
+                                       (raised & FE_UNDERFLOW ? NPY_FPE_UNDERFLOW : 0) |
+                                       (raised & FE_INVALID ? NPY_FPE_INVALID : 0));
+}
+
 static int report_errors(const struct call *call, int raised)
 {
     if (PyErr_Occurred()) {
         return -1;
     }
-    if (raised == 0) {
-        return 0;
+    if (raised != 0) {
+        feclearexcept(raised);
     }
-    feclearexcept(raised);
-    return PyUFunc_GiveFloatingpointErrors(call->table->name,
-                                           (raised & FE_DIVBYZERO ? NPY_FPE_DIVIDEBYZERO : 0) |
-                                               (raised & FE_OVERFLOW ? NPY_FPE_OVERFLOW : 0) |
-                                               (raised & FE_UNDERFLOW ? NPY_FPE_UNDERFLOW : 0) |
-                                               (raised & FE_INVALID ? NPY_FPE_INVALID : 0));
+    return call_give_errors(call->table->name, raised);
 }
 
 static PyObject *finish(const struct call *call, PyArrayObject *out, int raised)
@@ -207,7 +216,7 @@ static PyObject *finish(const struct call *call, PyArrayObject *out, int raised)
 
 PyObject *call_finish(const struct call *call, PyArrayObject *out)
 {
-    return finish(call, out, fetestexcept(ERRORS));
+    return finish(call, out, call_errors());
 }
 
 /* ---- operands that one loop can walk through ---- */

@@ -26,6 +26,10 @@ PyArrayObject *call_new_output(const struct call *call, int ndim, const npy_intp
 void call_clear_errors(void);
 PyObject *call_finish(const struct call *call, PyArrayObject *out);
 
+/* What has been raised since, and how that is told; 0, or -1 with an exception. */
+int call_errors(void);
+int call_give_errors(const char *name, int raised);
+
 /* Whether every input shares no byte with the output, which is given, or coincides with it where
  * that is allowed. */
 bool call_output_is_independent(const struct call *call, bool may_coincide);

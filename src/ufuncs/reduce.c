@@ -4,9 +4,9 @@
 
 #include "kernels.h"
 #include "methods.h"
+#include "operands.h"
 #include "parallel.h"
 
-#include <fenv.h>
 #include <limits.h>
 #include <string.h>
 
@@ -20,7 +20,6 @@ enum {
     /* Two groups of reduced axes are taken row by row if rows are at least so long. */
     SHORT_ROW_BYTES = 1024,
     WARNS_ON_WRITE = INT_MIN, /* NumPy's NPY_ARRAY_WARN_ON_WRITE, which it does not publish */
-    FLAGS = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID,
 };
 
 /* Kernels by type number. */
@@ -343,26 +342,14 @@ static PyObject *new_result(const struct axes *axes, PyArrayObject *array, int t
     return PyArray_New(&PyArray_Type, ndim, dims, type, steps, NULL, 0, 0, NULL);
 }
 
-/* Whether what NumPy does after a loop went well. */
-static bool report_errors(int raised)
-{
-    const int flags = (raised & FE_DIVBYZERO ? NPY_FPE_DIVIDEBYZERO : 0) |
-                      (raised & FE_OVERFLOW ? NPY_FPE_OVERFLOW : 0) |
-                      (raised & FE_UNDERFLOW ? NPY_FPE_UNDERFLOW : 0) |
-                      (raised & FE_INVALID ? NPY_FPE_INVALID : 0);
-    return flags == 0 || PyUFunc_GiveFloatingpointErrors("reduce", flags) == 0;
-}
-
 /* Whether there was memory for it. */
 static bool compute(const struct reduce *reduce, npy_intp size, int *raised)
 {
     NPY_BEGIN_THREADS_DEF;
     NPY_BEGIN_THREADS_THRESHOLDED(size);
-    if (fetestexcept(FLAGS) != 0) {
-        feclearexcept(FLAGS);
-    }
+    call_clear_errors();
     const bool computed = reduce_run(reduce);
-    *raised = fetestexcept(FLAGS);
+    *raised = call_errors();
     NPY_END_THREADS;
     return computed;
 }
@@ -406,7 +393,8 @@ static bool reduce_into(struct result *result, struct reduce *reduce, struct axe
     reduce->out =
         result->array != NULL ? PyArray_BYTES((PyArrayObject *)result->array) : result->item;
     int raised;
-    return compute(reduce, PyArray_SIZE(request->array), &raised) && report_errors(raised);
+    return compute(reduce, PyArray_SIZE(request->array), &raised) &&
+           call_give_errors("reduce", raised) == 0;
 }
 
 /* The result; or NULL, without an exception if NumPy is to do it. */
