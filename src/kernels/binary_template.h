@@ -28,6 +28,8 @@
 #define store JOIN(store, DTYPE)
 #define splat JOIN(splat, DTYPE)
 #define contiguous JOIN(contiguous, DTYPE)
+#define with_piece JOIN(with_piece, DTYPE)
+#define pieces JOIN(pieces, DTYPE)
 #define strided JOIN(strided, DTYPE)
 #define run JOIN(run, DTYPE)
 
@@ -67,6 +69,35 @@ INLINE vector splat(element x)
     return v;
 }
 
+/* The first `piece` bytes, 8 or 16, of a vector replaced, word by word: through the stack, which is how
+ * GCC does it with memcpy, the vector would wait for the stores. */
+INLINE vector with_piece(vector v, const char *from, ptrdiff_t piece)
+{
+    uint64_t words __attribute__((vector_size(sizeof v))), word;
+    memcpy(&words, &v, sizeof v);
+    for (int i = 0; i < piece / 8; i++) {
+        memcpy(&word, from + 8 * i, sizeof word);
+        words[i] = word;
+    }
+    memcpy(&v, &words, sizeof v);
+    return v;
+}
+
+/* Less than a vector: the first and the last `piece` bytes, which may overlap. Both are read before one
+ * is written, since `out` may be an operand. Lanes that are left compute the first element again. */
+INLINE void pieces(const char *a, const char *b, char *out, ptrdiff_t end, ptrdiff_t piece,
+                   bool a_varies, bool b_varies, vector (*vector_value)(vector, vector))
+{
+    const ptrdiff_t last = end - piece;
+    const vector a_one = splat(*(const element *)a), b_one = splat(*(const element *)b);
+    const vector first_value = vector_value(a_varies ? with_piece(a_one, a, piece) : a_one,
+                                            b_varies ? with_piece(b_one, b, piece) : b_one);
+    const vector last_value = vector_value(a_varies ? with_piece(a_one, a + last, piece) : a_one,
+                                           b_varies ? with_piece(b_one, b + last, piece) : b_one);
+    memcpy(out, &first_value, (size_t)piece);
+    memcpy(out + last, &last_value, (size_t)piece);
+}
+
 INLINE void contiguous(const char *a, const char *b, char *out, ptrdiff_t n, bool a_varies,
                        bool b_varies, bool stream, element (*value)(element, element),
                        vector (*vector_value)(vector, vector))
@@ -76,6 +107,22 @@ INLINE void contiguous(const char *a, const char *b, char *out, ptrdiff_t n, boo
     const element a_one = *(const element *)a, b_one = *(const element *)b;
     const vector a_all = splat(a_one), b_all = splat(b_one);
     ptrdiff_t at = 0;
+    if (end < bytes) {
+        if (bytes > 16 && end >= 16) {
+            pieces(a, b, out, end, 16, a_varies, b_varies, vector_value);
+        } else if (bytes > 8 && size < 8 && end >= 8) {
+            pieces(a, b, out, end, 8, a_varies, b_varies, vector_value);
+        } else {
+            for (; at < end; at += size) {
+                *(element *)(out + at) =
+                    value(element_at(a, at, a_varies, a_one), element_at(b, at, b_varies, b_one));
+            }
+        }
+        return;
+    }
+    /* What is left at the end: overlaps what comes before, so it is read before that is written. */
+    const vector last = vector_value(vector_at(a, end - bytes, a_varies, a_all),
+                                     vector_at(b, end - bytes, b_varies, b_all));
     if (stream || end >= ALIGNED_FROM_BYTES) {
         for (; at < end && (uintptr_t)(out + at) % bytes != 0; at += size) {
             *(element *)(out + at) =
@@ -102,10 +149,7 @@ INLINE void contiguous(const char *a, const char *b, char *out, ptrdiff_t n, boo
             vector_value(vector_at(a, at, a_varies, a_all), vector_at(b, at, b_varies, b_all));
         store(out + at, v, stream);
     }
-    for (; at < end; at += size) {
-        *(element *)(out + at) =
-            value(element_at(a, at, a_varies, a_one), element_at(b, at, b_varies, b_one));
-    }
+    memcpy(out + end - bytes, &last, sizeof last);
     if (stream) {
         stream_fence();
     }
@@ -206,6 +250,8 @@ static const struct kernel JOIN(rows, DTYPE)[] = {
 #undef store
 #undef splat
 #undef contiguous
+#undef with_piece
+#undef pieces
 #undef strided
 #undef run
 #undef DTYPE

@@ -84,6 +84,9 @@ struct tile {
 /* Copies them to `to`, row by row, without gaps. */
 void tile_pack(size_t item_size, const struct tile *tile, char *to);
 
+/* Whether so many rows, whose columns are without gaps, are enough to be transposed by vectors. */
+bool tile_has_vectors(size_t item_size, ptrdiff_t rows);
+
 /* The other way round: tile->data is without gaps, the steps are those of `to`. */
 void tile_unpack(size_t item_size, const struct tile *tile, char *to);
 

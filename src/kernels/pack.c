@@ -18,12 +18,12 @@ typedef uint16_t eight16 __attribute__((vector_size(16)));
 typedef uint8_t sixteen8 __attribute__((vector_size(16)));
 
 /* Inlined with a constant size, so that each memcpy becomes one load or store. */
-INLINE void pack_elements(size_t size, const struct tile *tile, ptrdiff_t first_column, char *to)
+INLINE void pack_elements(size_t size, const struct tile *tile, char *to)
 {
     const ptrdiff_t row_bytes = tile->columns * (ptrdiff_t)size;
     for (ptrdiff_t r = 0; r < tile->rows; r++) {
         const char *row = tile->data + r * tile->row_step;
-        for (ptrdiff_t c = first_column; c < tile->columns; c++) {
+        for (ptrdiff_t c = 0; c < tile->columns; c++) {
             memcpy(to + r * row_bytes + c * (ptrdiff_t)size, row + c * tile->column_step, size);
         }
     }
@@ -143,26 +143,27 @@ INLINE void transpose_8x8_of_8_bits(const char *from, ptrdiff_t column_step, cha
     }
 }
 
-/* Transposes what divides into blocks of `block` by `block` elements, and copies the rest. */
+/* Blocks of `block` by `block` elements, of which the last ones may overlap those before. */
 INLINE void transpose_blocks(size_t size, int block,
                              void (*transpose)(const char *, ptrdiff_t, char *, ptrdiff_t),
                              const struct tile *tile, char *to)
 {
+    if (tile->rows < block || tile->columns < block) {
+        pack_elements(size, tile, to);
+        return;
+    }
     const ptrdiff_t row_bytes = tile->columns * (ptrdiff_t)size;
-    const ptrdiff_t rows = tile->rows / block * block, columns = tile->columns / SIDE * SIDE;
-    for (ptrdiff_t c = 0; c < columns; c += SIDE) {
-        for (ptrdiff_t r = 0; r < rows; r += block) {
-            for (ptrdiff_t k = c; k < c + SIDE; k += block) {
-                transpose(tile->data + r * (ptrdiff_t)size + k * tile->column_step,
-                          tile->column_step, to + r * row_bytes + k * (ptrdiff_t)size, row_bytes);
+    const ptrdiff_t side = tile->columns < SIDE ? block : SIDE;
+    for (ptrdiff_t next = 0; next < tile->columns; next += side) {
+        const ptrdiff_t first = next + side <= tile->columns ? next : tile->columns - side;
+        for (ptrdiff_t below = 0; below < tile->rows; below += block) {
+            const ptrdiff_t r = below + block <= tile->rows ? below : tile->rows - block;
+            for (ptrdiff_t c = first; c < first + side; c += block) {
+                transpose(tile->data + r * (ptrdiff_t)size + c * tile->column_step,
+                          tile->column_step, to + r * row_bytes + c * (ptrdiff_t)size, row_bytes);
             }
         }
     }
-    struct tile rest = *tile;
-    pack_elements(size, &rest, columns, to);
-    rest.data += rows * (ptrdiff_t)size;
-    rest.rows -= rows;
-    pack_elements(size, &rest, 0, to + rows * row_bytes);
 }
 
 static void pack_rows(size_t row_bytes, const struct tile *tile, char *to)
@@ -178,7 +179,7 @@ INLINE void pack_items(size_t size, const struct tile *tile, char *to)
     if (tile->column_step == 0) {
         pack_repeated(size, tile, to);
     } else if (tile->row_step != (ptrdiff_t)size) {
-        pack_elements(size, tile, 0, to);
+        pack_elements(size, tile, to);
     } else if (size == 1) {
         transpose_blocks(1, 8, transpose_8x8_of_8_bits, tile, to);
     } else if (size == 2) {
@@ -188,6 +189,11 @@ INLINE void pack_items(size_t size, const struct tile *tile, char *to)
     } else {
         transpose_blocks(8, 2, transpose_2x2, tile, to);
     }
+}
+
+bool tile_has_vectors(size_t item_size, ptrdiff_t rows)
+{
+    return item_size <= 2 ? rows >= 8 : item_size == 4 ? rows >= 4 : item_size == 8 && rows >= 2;
 }
 
 void tile_pack(size_t item_size, const struct tile *tile, char *to)
@@ -210,6 +216,6 @@ void tile_pack(size_t item_size, const struct tile *tile, char *to)
         pack_items(8, tile, to);
         break;
     default:
-        pack_elements(item_size, tile, 0, to);
+        pack_elements(item_size, tile, to);
     }
 }

@@ -11,14 +11,20 @@ enum {
      * packed anew for each tile, the second where at most one row is, again and again. */
     VERY_SHORT_ROW_BYTES = 256,
     SHORT_ROW_BYTES = 2048,
+    SHORT_STEPPED_ROW = 24, /* elements, where an input must be brought together one by one */
     /* Joined rows fit the first-level cache twice. */
     JOINED_BYTES = 16384,
     /* What lies across is packed in wide tiles: the other operands' rows are long enough to be foreseen
      * by the processor, and lines that reach beyond a tile are still in a cache for the one below. */
     PACKED_BYTES = 49152,
     PACKED_COLUMNS = 256,
+    /* Where it is not packed, a call of a loop for each row of a tile is to take little of the time. */
+    STEPPED_COLUMNS = 512,
     /* Other tiles are large enough to hide what taking them costs. */
     TILE_ELEMENTS = 16384,
+    /* That, and what a call of a loop costs, beside about 1 ns for an element that it steps to. */
+    TILE_NS = 60,
+    CALL_NS = 10,
 };
 
 struct tiling {
@@ -109,6 +115,21 @@ static bool lies_across(const struct elementwise *loop, const struct nested *nes
            magnitude(column->step[in]) != size && row->n > 1;
 }
 
+/* Whether kernels can go along the rows once what lies across is packed: other operands lie along them,
+ * or do not vary. */
+static bool others_lie_along(const struct elementwise *loop, const struct nested *nested)
+{
+    for (int op = 0; op < loop->operands; op++) {
+        const ptrdiff_t step = nested->axis[nested->axes - 1].step[op];
+        const bool along =
+            step == (ptrdiff_t)loop->item_size[op] || (op < loop->inputs && step == 0);
+        if (!along && !(op < loop->inputs && lies_across(loop, nested, op))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Whether the rows of a tile become one. */
 static bool joins_rows(const struct tiling *tiling)
 {
@@ -116,39 +137,50 @@ static bool joins_rows(const struct tiling *tiling)
     const struct nested *nested = tiling->nested;
     const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
     const int out = loop->inputs;
-    bool packs_anew = false; /* what need not be packed otherwise */
+    ptrdiff_t longest = SHORT_ROW_BYTES;
     for (int in = 0; in < loop->inputs; in++) {
-        packs_anew =
-            packs_anew || (row->step[in] != 0 && !is_joined(nested, in) && !tiling->packed[in]);
+        const ptrdiff_t size = (ptrdiff_t)loop->item_size[in], step = column->step[in];
+        if (tiling->packed[in] || row->step[in] == 0) {
+            continue;
+        }
+        if (step != 0 && step != size) {
+            longest = least(longest, SHORT_STEPPED_ROW * (ptrdiff_t)loop->item_size[out]);
+        } else if (!is_joined(nested, in)) {
+            longest = least(longest, VERY_SHORT_ROW_BYTES);
+        }
     }
     return row->n > 1 && is_joined(nested, out) &&
-           column->n * (ptrdiff_t)loop->item_size[out] <
-               (packs_anew ? VERY_SHORT_ROW_BYTES : SHORT_ROW_BYTES);
+           column->n * (ptrdiff_t)loop->item_size[out] < longest;
 }
 
-static void plan(struct tiling *tiling)
+static void plan(struct tiling *tiling, bool may_pack)
 {
     const struct elementwise *loop = tiling->loop;
     const struct nested *nested = tiling->nested;
     const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
     const int out = loop->inputs;
-    bool pack = false;
-    for (int in = 0; in < loop->inputs; in++) {
-        tiling->packed[in] = lies_across(loop, nested, in);
-    }
-    tiling->joined = joins_rows(tiling);
+    const bool packs_across = may_pack && others_lie_along(loop, nested);
+    bool pack = false, across = !may_pack;
     size_t largest_item = loop->item_size[out];
+    for (int in = 0; in < loop->inputs; in++) {
+        const bool lies = lies_across(loop, nested, in);
+        across = across || lies;
+        tiling->packed[in] = lies && packs_across && tile_has_vectors(loop->item_size[in], row->n);
+        largest_item = loop->item_size[in] > largest_item ? loop->item_size[in] : largest_item;
+    }
+    tiling->joined = may_pack && joins_rows(tiling);
     for (int in = 0; in < loop->inputs; in++) {
         const ptrdiff_t size = (ptrdiff_t)loop->item_size[in];
         tiling->packed[in] =
             tiling->packed[in] ||
             (tiling->joined && !(is_joined(nested, in) && column->step[in] == size));
         pack = pack || tiling->packed[in];
-        largest_item = loop->item_size[in] > largest_item ? loop->item_size[in] : largest_item;
     }
     const ptrdiff_t bytes = tiling->joined ? JOINED_BYTES : PACKED_BYTES;
-    const ptrdiff_t most = pack ? bytes / (ptrdiff_t)largest_item : TILE_ELEMENTS;
-    tiling->columns = least(column->n, tiling->joined || !pack ? most : PACKED_COLUMNS);
+    const ptrdiff_t most = pack || across ? bytes / (ptrdiff_t)largest_item : TILE_ELEMENTS;
+    tiling->columns = least(column->n, tiling->joined || !(pack || across) ? most
+                                       : pack                              ? PACKED_COLUMNS
+                                                                           : STEPPED_COLUMNS);
     tiling->rows = least(row->n, most / tiling->columns);
     tiling->column_tiles = (column->n + tiling->columns - 1) / tiling->columns;
     tiling->row_tiles = (row->n + tiling->rows - 1) / tiling->rows;
@@ -156,6 +188,35 @@ static void plan(struct tiling *tiling)
     for (int i = 0; i < nested->axes - 2; i++) {
         tiling->tiles *= nested->axis[i].n;
     }
+}
+
+/* The longest axis becomes the last one, the output's closest one comes before it. */
+static void order_axes_by_length(struct nested *nested, int out)
+{
+    const int last = nested->axes - 1;
+    int longest = last;
+    for (int i = 0; i < last; i++) {
+        longest = nested->axis[i].n > nested->axis[longest].n ? i : longest;
+    }
+    swap_axes(nested, longest, last);
+    const int closest = closest_axis(nested, out, last);
+    if (closest >= 0) {
+        swap_axes(nested, closest, last - 1);
+    }
+}
+
+/* Whether tiles are so small, or their rows so short, that a loop along the longest axis takes less
+ * time, although it goes from element to element. */
+static bool tiles_are_small(const struct tiling *tiling)
+{
+    const ptrdiff_t elements = tiling->rows * tiling->columns;
+    const ptrdiff_t calls = tiling->joined ? 1 : tiling->rows;
+    ptrdiff_t longest = 1;
+    for (int i = 0; i < tiling->nested->axes; i++) {
+        const ptrdiff_t n = tiling->nested->axis[i].n;
+        longest = n > longest ? n : longest;
+    }
+    return TILE_NS + CALL_NS * calls > elements + CALL_NS * elements / longest;
 }
 
 /* Where a tile begins, and its size. */
@@ -262,7 +323,11 @@ void nested_run(struct elementwise *loop, void *call, struct nested *nested, boo
     order_axes(nested, loop->inputs);
     struct tiling tiling = {.loop = loop, .call = call, .nested = nested};
     tiling.order = streaming ? ANY_ORDER_STREAMING : ANY_ORDER;
-    plan(&tiling);
+    plan(&tiling, true);
+    if (tiles_are_small(&tiling)) {
+        order_axes_by_length(nested, loop->inputs);
+        plan(&tiling, false);
+    }
     ptrdiff_t elements = 1;
     for (int i = 0; i < nested->axes; i++) {
         elements *= nested->axis[i].n;
