@@ -202,12 +202,49 @@ def test_what_is_not_an_array(reductions):
 
 
 @pytest.mark.skipif(not has_methods, reason="this NumPy's ufuncs have no attributes to shadow by")
-@pytest.mark.parametrize("name", ["reduce", "reduceat", "at"])
-def test_methods_look_like_numpys(name):
-    ours, theirs = getattr(nc.add, name), getattr(np.add, name)
+@pytest.mark.parametrize("name", ["reduce", "accumulate", "reduceat", "at"])
+@pytest.mark.parametrize("op", ["add", "multiply", "maximum"])
+def test_methods_look_like_numpys(op, name):
+    ours, theirs = getattr(getattr(nc, op), name), getattr(getattr(np, op), name)
     assert ours.__doc__ == theirs.__doc__
     assert ours.__name__ == name
-    assert ours.__self__ is nc.add
+    assert ours.__self__ is getattr(nc, op)
+
+
+@pytest.mark.parametrize("method", ["reduce", "accumulate"])
+@pytest.mark.parametrize("op", ["add", "multiply", "logical_or", "subtract"])
+@pytest.mark.parametrize("dtype", "hlfF")
+@np.errstate(all="ignore")
+def test_loops_of_all_lengths(op, method, dtype):
+    ours, theirs = getattr(getattr(nc, op), method), getattr(getattr(np, op), method)
+    for shape in ((3, 5), (4, 1_500), (1_500, 4), (3, 40, 50), (0, 3), (1_500,)):
+        x = random_array(shape, dtype)
+        for operand in (x, np.asfortranarray(x), x[::-1], np.broadcast_to(x[:1], shape)):
+            for axis in range(len(shape)):
+                try:
+                    expected = theirs(operand, axis=axis)
+                except ValueError:  # nothing to subtract from
+                    with pytest.raises(ValueError, match="zero-size"):
+                        ours(operand, axis=axis)
+                    continue
+                result = ours(operand, axis=axis)
+                assert result.dtype == expected.dtype
+                assert result.strides == expected.strides
+                np.testing.assert_allclose(result, expected, rtol=1e-4)
+                out = np.empty_like(expected)
+                if isinstance(expected, np.ndarray):
+                    assert ours(operand, axis, None, out) is out
+                    assert same_bits(out, np.asarray(result))
+
+
+@pytest.mark.parametrize("method", ["reduce", "accumulate"])
+@pytest.mark.parametrize("op", ["add", "maximum"])
+def test_methods_are_our_ufuncs(op, method):
+    ours, other, x = getattr(nc, op), Overriding(), random_array((4, 3), "d")
+    assert getattr(ours, method)(other)[:2] == (ours, method)
+    assert getattr(ours, method)(x, out=other)[:2] == (ours, method)
+    assert getattr(ours, method)(x, out=(other,))[:2] == (ours, method)
+    assert getattr(ours, method)(x, 1, None, other)[:2] == (ours, method)
 
 
 @pytest.mark.parametrize("name", ["add", "maximum"])

@@ -13,12 +13,18 @@ enum { SHORT_SEGMENT = 4096 }; /* longer ones gain from kernels and threads */
 typedef PyObject *fastcall(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 
 static PyCFunction numpy_at;
-static fastcall *numpy_reduce, *numpy_reduceat;
+static fastcall *numpy_reduce, *numpy_accumulate, *numpy_reduceat;
 
 PyObject *methods_numpy_reduce(PyObject *self, PyObject *const *args, Py_ssize_t count,
                                PyObject *keywords)
 {
     return numpy_reduce(self, args, count, keywords);
+}
+
+PyObject *methods_numpy_accumulate(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                   PyObject *keywords)
+{
+    return numpy_accumulate(self, args, count, keywords);
 }
 
 /* Whether an argument cannot have an __array_ufunc__ of its own, which is to see our ufunc, nor a
@@ -80,37 +86,53 @@ static PyObject *reduceat(PyObject *self, PyObject *const *args, Py_ssize_t coun
 
 /* The docstrings, which hold the signatures, are NumPy's. */
 #define FASTCALL(function) (PyCFunction)(void (*)(void))(function)
+#define METHOD(name, function)                                                                     \
+    {                                                                                              \
+        name, FASTCALL(function), METH_FASTCALL | METH_KEYWORDS, NULL                              \
+    }
 static PyMethodDef definition_of_at = {"at", FASTCALL(at), METH_FASTCALL, NULL};
-static PyMethodDef definition_of_reduceat = {"reduceat", FASTCALL(reduceat),
-                                             METH_FASTCALL | METH_KEYWORDS, NULL};
-static PyMethodDef definitions_of_reduce[] = {
-    {"reduce", FASTCALL(reduce_by_add), METH_FASTCALL | METH_KEYWORDS, NULL},
-    {"reduce", FASTCALL(reduce_by_multiply), METH_FASTCALL | METH_KEYWORDS, NULL},
+static PyMethodDef definition_of_reduceat = METHOD("reduceat", reduceat);
+enum { ADD, MULTIPLY, OTHER, OPS };
+static PyMethodDef definitions_of_reduce[OPS] = {
+    METHOD("reduce", reduce_by_add),
+    METHOD("reduce", reduce_by_multiply),
+    METHOD("reduce", reduce_by_other),
+};
+static PyMethodDef definitions_of_accumulate[OPS] = {
+    METHOD("accumulate", accumulate_by_add),
+    METHOD("accumulate", accumulate_by_multiply),
+    METHOD("accumulate", accumulate_by_other),
 };
 
-/* The function behind np.ufunc.<name>, if it is called with `flags`, and its docstring. */
-static PyCFunction numpy_method(const char *name, int flags, const char **doc)
+/* The function behind np.ufunc.<name>, if it is called with `flags`; its docstring becomes that of the
+ * `count` definitions. */
+static PyCFunction numpy_method(const char *name, int flags, PyMethodDef *definitions, int count)
 {
     PyObject *method = PyObject_GetAttrString((PyObject *)&PyUFunc_Type, name);
     PyCFunction function = NULL;
     if (method != NULL && Py_IS_TYPE(method, &PyMethodDescr_Type)) {
         const PyMethodDef *definition = ((PyMethodDescrObject *)method)->d_method;
         function = definition->ml_flags == flags ? definition->ml_meth : NULL;
-        *doc = definition->ml_doc;
+        for (int i = 0; i < count; i++) {
+            definitions[i].ml_doc = definition->ml_doc;
+        }
     }
     Py_XDECREF(method); /* its type keeps it */
     return function;
 }
 
+static fastcall *numpy_fastcall(const char *name, PyMethodDef *definitions, int count)
+{
+    return (fastcall *)(void (*)(void))numpy_method(name, METH_FASTCALL | METH_KEYWORDS,
+                                                    definitions, count);
+}
+
 int methods_initialize(void)
 {
-    const char *doc = NULL;
-    numpy_at = numpy_method("at", METH_VARARGS, &definition_of_at.ml_doc);
-    numpy_reduce =
-        (fastcall *)(void (*)(void))numpy_method("reduce", METH_FASTCALL | METH_KEYWORDS, &doc);
-    definitions_of_reduce[0].ml_doc = definitions_of_reduce[1].ml_doc = doc;
-    numpy_reduceat = (fastcall *)(void (*)(void))numpy_method(
-        "reduceat", METH_FASTCALL | METH_KEYWORDS, &definition_of_reduceat.ml_doc);
+    numpy_at = numpy_method("at", METH_VARARGS, &definition_of_at, 1);
+    numpy_reduce = numpy_fastcall("reduce", definitions_of_reduce, OPS);
+    numpy_accumulate = numpy_fastcall("accumulate", definitions_of_accumulate, OPS);
+    numpy_reduceat = numpy_fastcall("reduceat", &definition_of_reduceat, 1);
     return PyErr_Occurred() ? -1 : reduce_initialize();
 }
 
@@ -128,15 +150,13 @@ int methods_shadow(PyObject *clone, const char *op)
     if (PyUFunc_Type.tp_dictoffset == 0) {
         return 0;
     }
-    if (numpy_at != NULL && shadow(clone, &definition_of_at) < 0) {
-        return -1;
-    }
-    if (numpy_reduceat != NULL && shadow(clone, &definition_of_reduceat) < 0) {
-        return -1;
-    }
-    const bool adds = op != NULL && strcmp(op, "add") == 0;
-    const bool multiplies = op != NULL && strcmp(op, "multiply") == 0;
-    return numpy_reduce != NULL && (adds || multiplies)
-               ? shadow(clone, &definitions_of_reduce[multiplies])
-               : 0;
+    const int of_op = op != NULL && strcmp(op, "add") == 0        ? ADD
+                      : op != NULL && strcmp(op, "multiply") == 0 ? MULTIPLY
+                                                                  : OTHER;
+    const bool failed =
+        (numpy_at != NULL && shadow(clone, &definition_of_at) < 0) ||
+        (numpy_reduce != NULL && shadow(clone, &definitions_of_reduce[of_op]) < 0) ||
+        (numpy_accumulate != NULL && shadow(clone, &definitions_of_accumulate[of_op]) < 0) ||
+        (numpy_reduceat != NULL && shadow(clone, &definition_of_reduceat) < 0);
+    return failed ? -1 : 0;
 }

@@ -8,12 +8,14 @@
 
 int methods_initialize(void);
 
-/* Gives a clone its own `at` and `reduceat`, and `reduce` if `op`, unless NULL, names one; from NumPy
- * 2.2 on, before which ufuncs have no attributes. */
+/* Gives a clone methods of its own, those of `op` unless it is NULL; from NumPy 2.2 on, before which
+ * ufuncs have no attributes. */
 int methods_shadow(PyObject *clone, const char *op);
 
-/* What np.ufunc.reduce does with an array and all options, for the ufunc `self`. */
+/* np.ufunc.reduce and np.ufunc.accumulate, for the ufunc `self`. */
 PyObject *methods_numpy_reduce(PyObject *self, PyObject *const *args, Py_ssize_t count,
                                PyObject *keywords);
+PyObject *methods_numpy_accumulate(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                   PyObject *keywords);
 
 #endif

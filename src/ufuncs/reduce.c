@@ -1,7 +1,9 @@
 /* add.reduce and multiply.reduce of whole arrays, planned as NumPy's iterator would: the same shape,
- * strides, dtype and errors. What is unusual goes to NumPy, whose loop then comes back to us. */
+ * strides, dtype and errors. What is unusual goes to NumPy, whose loop then comes back to us; what gains
+ * nothing from our loops, of these or other ufuncs, goes to NumPy's ufunc. */
 #include "reduce.h"
 
+#include "clone.h"
 #include "kernels.h"
 #include "methods.h"
 #include "operands.h"
@@ -19,6 +21,7 @@ enum {
     LONG_ROW = 1000,
     /* Two groups of reduced axes are taken row by row if rows are at least so long. */
     SHORT_ROW_BYTES = 1024,
+    SHORT_LOOP = 1024,        /* elements; a longer one gains from kernels and threads */
     WARNS_ON_WRITE = INT_MIN, /* NumPy's NPY_ARRAY_WARN_ON_WRITE, which it does not publish */
 };
 
@@ -426,18 +429,67 @@ static PyObject *reduce_array(const struct kernels_of_op *kernels, const struct 
     return result.array;
 }
 
+/* ---- what is left to NumPy ---- */
+
+/* The most elements that one call of an inner loop gets when NumPy reduces: its iterator goes along the
+ * fastest axes, as far as all are reduced, or none is. */
+static npy_intp longest_loop(const struct axes *axes, PyArrayObject *array)
+{
+    npy_intp n = 1;
+    for (int i = 0; i < axes->ndim; i++) {
+        const int axis = axes->order[i];
+        if (axes->reduced[axis] != axes->reduced[axes->order[0]]) {
+            break;
+        }
+        n *= PyArray_DIM(array, axis);
+    }
+    return n;
+}
+
+/* Whether loops of ours gain nothing: short ones of NumPy's are done before ours have looked at them,
+ * and what goes on from one element to the next is for one thread, unless a kernel knows better. */
+static bool suits_numpy(const struct kernels_of_op *kernels, const struct request *request,
+                        bool accumulates)
+{
+    PyArrayObject *array = request->array;
+    struct axes axes = {.ndim = PyArray_NDIM(array)};
+    if (axes.ndim == 0 || PyArray_TYPE(array) < 0 || PyArray_TYPE(array) > NPY_HALF ||
+        (request->dtype != NULL && request->dtype != Py_None) ||
+        (request->out != NULL && request->out != Py_None && !PyArray_CheckExact(request->out)) ||
+        !mark_axes(&axes, request->axis)) {
+        return false;
+    }
+    sort_axes(&axes, array);
+    const struct reduction *kernel =
+        kernels != NULL ? kernels->of_type[type_of_result(PyArray_TYPE(array))] : NULL;
+    const npy_intp forced = elementwise_threshold();
+    const npy_intp short_loop = forced != 0 ? Py_MIN(forced, SHORT_LOOP) : SHORT_LOOP;
+    if (accumulates) {
+        for (int axis = 0; axis < axes.ndim; axis++) {
+            if (axes.reduced[axis] && PyArray_DIM(array, axis) >= short_loop) {
+                return kernel == NULL || kernel->accumulate == NULL;
+            }
+        }
+        return true;
+    }
+    return longest_loop(&axes, array) < short_loop ||
+           (kernel == NULL && axes.reduced[axes.order[0]]);
+}
+
 static PyObject *reduce_by(const struct kernels_of_op *kernels, PyObject *self,
                            PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
     struct request request = {.array = NULL};
-    if (read_arguments(&request, args, count, keywords)) {
-        PyObject *result = reduce_array(kernels, &request);
-        if (result != NULL || PyErr_Occurred()) {
-            atomic_fetch_add_explicit(&arrays, 1, memory_order_relaxed);
-            return result;
-        }
+    if (!read_arguments(&request, args, count, keywords)) {
+        return methods_numpy_reduce(self, args, count, keywords);
     }
-    return methods_numpy_reduce(self, args, count, keywords);
+    PyObject *result = kernels != NULL ? reduce_array(kernels, &request) : NULL;
+    if (result != NULL || PyErr_Occurred()) {
+        atomic_fetch_add_explicit(&arrays, 1, memory_order_relaxed);
+        return result;
+    }
+    return methods_numpy_reduce(suits_numpy(kernels, &request, false) ? clone_original(self) : self,
+                                args, count, keywords);
 }
 
 PyObject *reduce_by_add(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
@@ -449,4 +501,37 @@ PyObject *reduce_by_multiply(PyObject *self, PyObject *const *args, Py_ssize_t c
                              PyObject *keywords)
 {
     return reduce_by(&multiplications, self, args, count, keywords);
+}
+
+PyObject *reduce_by_other(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                          PyObject *keywords)
+{
+    return reduce_by(NULL, self, args, count, keywords);
+}
+
+static PyObject *accumulate_by(const struct kernels_of_op *kernels, PyObject *self,
+                               PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    struct request request = {.array = NULL};
+    const bool numpys =
+        read_arguments(&request, args, count, keywords) && suits_numpy(kernels, &request, true);
+    return methods_numpy_accumulate(numpys ? clone_original(self) : self, args, count, keywords);
+}
+
+PyObject *accumulate_by_add(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                            PyObject *keywords)
+{
+    return accumulate_by(&additions, self, args, count, keywords);
+}
+
+PyObject *accumulate_by_multiply(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                 PyObject *keywords)
+{
+    return accumulate_by(&multiplications, self, args, count, keywords);
+}
+
+PyObject *accumulate_by_other(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                              PyObject *keywords)
+{
+    return accumulate_by(NULL, self, args, count, keywords);
 }

@@ -11,11 +11,11 @@ struct reduction;
 
 int reduce_initialize(void);
 
-/* add.reduce and multiply.reduce, as METH_FASTCALL | METH_KEYWORDS. */
-PyObject *reduce_by_add(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                        PyObject *keywords);
-PyObject *reduce_by_multiply(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                             PyObject *keywords);
+/* The methods reduce and accumulate, as METH_FASTCALL | METH_KEYWORDS. */
+typedef PyObject *reduce_method(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                PyObject *keywords);
+reduce_method reduce_by_add, reduce_by_multiply, reduce_by_other;
+reduce_method accumulate_by_add, accumulate_by_multiply, accumulate_by_other;
 
 /* The kernel for items of a type, or NULL. */
 const struct reduction *reduction_of_type(const char *op, int type);
