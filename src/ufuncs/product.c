@@ -1,48 +1,83 @@
-/* One product of two arrays, without the iterator and the broadcasting of NumPy, which cost more than
- * a small product does. The loop gets what NumPy would hand it. Stacks are left to NumPy. */
+/* Products of arrays and of stacks of them, without the iterator and the broadcasting of NumPy, which cost
+ * more than a small product does. The loop gets what NumPy would hand it, but for the number of products
+ * in one call. */
 #include "gufunc.h"
 #include "operands.h"
 
-struct product {
-    npy_intp m, k, n;
-    npy_intp shape[2]; /* of the result */
-    int ndim;
-    npy_intp dimensions[4], steps[9]; /* as the loop takes them */
+enum {
+    MOST_STACK_AXES = 8,
+    LONG_STACK = 16, /* products that are worth one call of the loop */
 };
 
-/* Whether operands of so many dimensions make a single product. */
-static bool has_shape(enum gufunc gufunc, int a_ndim, int b_ndim)
+struct product {
+    npy_intp m, k, n;
+    npy_intp shape[MOST_STACK_AXES + 2]; /* of the result */
+    int ndim;
+    int core[2];                      /* dimensions of each operand that belong to one product */
+    int stack;                        /* those of the result that do not */
+    npy_intp dimensions[4], steps[9]; /* as the loop takes them */
+    /* What is left of the stack when axes are joined. The loop goes along the last one. */
+    int axes;
+    struct stack_axis {
+        npy_intp n, step[3];
+    } axis[MOST_STACK_AXES];
+};
+
+/* How many of an operand's dimensions belong to one product; 0: it has too few. */
+static int core_of(enum gufunc gufunc, int operand, int ndim)
 {
-    switch (gufunc) {
-    case MATMUL:
-        return (a_ndim == 1 || a_ndim == 2) && (b_ndim == 1 || b_ndim == 2);
-    case VECDOT:
-        return a_ndim == 1 && b_ndim == 1;
-    case MATVEC:
-        return a_ndim == 2 && b_ndim == 1;
-    case VECMAT:
-        return a_ndim == 1 && b_ndim == 2;
-    }
-    return false;
+    const bool takes_matrix = gufunc == MATMUL || (gufunc == MATVEC && operand == 0) ||
+                              (gufunc == VECMAT && operand == 1);
+    const int least = takes_matrix && gufunc != MATMUL ? 2 : 1;
+    return ndim < least ? 0 : takes_matrix && ndim > 1 ? 2 : 1;
 }
 
+/* The extent of an operand along an axis of the stack. */
+static npy_intp stack_extent(PyArrayObject *array, const struct product *product, int operand,
+                             int axis)
+{
+    const int own = axis - (product->stack - (PyArray_NDIM(array) - product->core[operand]));
+    return own >= 0 ? PyArray_DIM(array, own) : 1;
+}
+
+static npy_intp stack_step(PyArrayObject *array, const struct product *product, int operand,
+                           int axis)
+{
+    const int own = axis - (product->stack - (PyArray_NDIM(array) - product->core[operand]));
+    return own >= 0 && PyArray_DIM(array, own) != 1 ? PyArray_STRIDE(array, own) : 0;
+}
+
+/* Whether there is something to compute, of shapes that go together. */
 static bool read_shape(const struct call *call, struct product *product)
 {
     PyArrayObject *a = call->array[0], *b = call->array[1];
     const int a_ndim = PyArray_NDIM(a), b_ndim = PyArray_NDIM(b);
-    if (!has_shape(call->table->gufunc, a_ndim, b_ndim)) {
+    const int *core = product->core;
+    product->core[0] = core_of(call->table->gufunc, 0, a_ndim);
+    product->core[1] = core_of(call->table->gufunc, 1, b_ndim);
+    product->stack = Py_MAX(a_ndim - core[0], b_ndim - core[1]);
+    if (core[0] == 0 || core[1] == 0 || product->stack > MOST_STACK_AXES) {
         return false;
+    }
+    product->ndim = 0;
+    for (int axis = 0; axis < product->stack; axis++) {
+        const npy_intp of_a = stack_extent(a, product, 0, axis);
+        const npy_intp of_b = stack_extent(b, product, 1, axis);
+        if ((of_a != of_b && of_a != 1 && of_b != 1) || of_a == 0 || of_b == 0) {
+            return false;
+        }
+        product->shape[product->ndim++] = of_a != 1 ? of_a : of_b;
     }
     product->m = product->n = 1;
     product->k = PyArray_DIM(a, a_ndim - 1);
-    product->ndim = 0;
-    if (a_ndim == 2) {
-        product->shape[product->ndim++] = product->m = PyArray_DIM(a, 0);
+    if (core[0] == 2) {
+        product->shape[product->ndim++] = product->m = PyArray_DIM(a, a_ndim - 2);
     }
-    if (b_ndim == 2) {
-        product->shape[product->ndim++] = product->n = PyArray_DIM(b, 1);
+    if (core[1] == 2) {
+        product->shape[product->ndim++] = product->n = PyArray_DIM(b, b_ndim - 1);
     }
-    return product->m > 0 && product->n > 0 && product->k > 0 && PyArray_DIM(b, 0) == product->k;
+    return product->m > 0 && product->n > 0 && product->k > 0 &&
+           PyArray_DIM(b, b_ndim - core[1]) == product->k;
 }
 
 /* An output that the loop may write as it goes. */
@@ -55,40 +90,128 @@ static bool suits(const struct call *call, const struct product *product)
            call_output_is_independent(call, false);
 }
 
+/* Whether NumPy's iterator would make an output in C order: it turns two axes round where no operand has
+ * them in that order and one has them the other way. */
+static bool new_output_is_c(const struct call *call, const struct product *product)
+{
+    for (int inner = 1; inner < product->stack; inner++) {
+        for (int outer = 0; outer < inner; outer++) {
+            bool in_order = false, turned = false;
+            for (int operand = 0; operand < 2; operand++) {
+                const npy_intp step = stack_step(call->array[operand], product, operand, inner);
+                const npy_intp above = stack_step(call->array[operand], product, operand, outer);
+                const bool tells = step != 0 && above != 0;
+                in_order = in_order || (tells && Py_ABS(step) <= Py_ABS(above));
+                turned = turned || (tells && Py_ABS(step) > Py_ABS(above));
+            }
+            if (turned && !in_order) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 /* The step of a dimension of one element means nothing: NumPy makes it zero, too. */
 static npy_intp step_of(PyArrayObject *array, int axis)
 {
     return PyArray_DIM(array, axis) != 1 ? PyArray_STRIDE(array, axis) : 0;
 }
 
-/* Dimensions and steps in the order of the gufunc's signature, of which those of the outer loop are
- * the first. */
+/* Dimensions and steps of one product in the order of the gufunc's signature; those of the stack, which are
+ * the first, are for later. */
 static void lay_out(const struct call *call, PyArrayObject *out, struct product *product)
 {
     PyArrayObject *a = call->array[0], *b = call->array[1];
     const enum gufunc gufunc = call->table->gufunc;
     const bool has_m = gufunc == MATMUL || gufunc == MATVEC;
     const bool has_n = gufunc == MATMUL || gufunc == VECMAT;
-    const bool a_is_matrix = PyArray_NDIM(a) == 2, b_is_matrix = PyArray_NDIM(b) == 2;
+    const bool a_is_matrix = product->core[0] == 2, b_is_matrix = product->core[1] == 2;
+    const int a_core = PyArray_NDIM(a) - product->core[0];
+    const int b_core = PyArray_NDIM(b) - product->core[1];
     npy_intp *dimension = product->dimensions, *step = product->steps;
     *dimension++ = 1;
     *step++ = 0, *step++ = 0, *step++ = 0;
     if (has_m) {
         *dimension++ = product->m;
-        *step++ = a_is_matrix ? step_of(a, 0) : 0;
+        *step++ = a_is_matrix ? step_of(a, a_core) : 0;
     }
     *dimension++ = product->k;
-    *step++ = step_of(a, a_is_matrix);
-    *step++ = step_of(b, 0);
+    *step++ = step_of(a, a_core + a_is_matrix);
+    *step++ = step_of(b, b_core);
     if (has_n) {
         *dimension++ = product->n;
-        *step++ = b_is_matrix ? step_of(b, 1) : 0;
+        *step++ = b_is_matrix ? step_of(b, b_core + 1) : 0;
     }
     if (has_m) {
-        *step++ = a_is_matrix ? step_of(out, 0) : 0;
+        *step++ = a_is_matrix ? step_of(out, product->stack) : 0;
     }
     if (has_n) {
         *step++ = b_is_matrix ? step_of(out, product->ndim - 1) : 0;
+    }
+}
+
+/* Joins axes of the stack that are as good as one, and puts a long one last. */
+static void lay_out_stack(const struct call *call, PyArrayObject *out, struct product *product)
+{
+    product->axes = 0;
+    for (int i = 0; i < product->stack; i++) {
+        const struct stack_axis axis = {product->shape[i],
+                                        {stack_step(call->array[0], product, 0, i),
+                                         stack_step(call->array[1], product, 1, i),
+                                         step_of(out, i)}};
+        if (axis.n == 1) {
+            continue;
+        }
+        struct stack_axis *last = product->axes > 0 ? &product->axis[product->axes - 1] : NULL;
+        if (last != NULL && last->step[0] == axis.n * axis.step[0] &&
+            last->step[1] == axis.n * axis.step[1] && last->step[2] == axis.n * axis.step[2]) {
+            const npy_intp n = last->n * axis.n;
+            *last = axis;
+            last->n = n;
+        } else {
+            product->axis[product->axes++] = axis;
+        }
+    }
+    if (product->axes == 0) {
+        product->axis[product->axes++] = (struct stack_axis){.n = 1};
+    }
+    struct stack_axis *last = &product->axis[product->axes - 1], *longest = last;
+    for (struct stack_axis *axis = product->axis; last->n < LONG_STACK && axis < last; axis++) {
+        longest = axis->n > longest->n ? axis : longest;
+    }
+    const struct stack_axis kept = *last;
+    *last = *longest;
+    *longest = kept;
+    product->dimensions[0] = last->n;
+    for (int operand = 0; operand < 3; operand++) {
+        product->steps[operand] = last->step[operand];
+    }
+}
+
+/* Along the last axis of the stack, for each place on the others. */
+static void run(const struct call_row *row, const struct product *product, char *const first[])
+{
+    npy_intp at[MOST_STACK_AXES] = {0};
+    char *data[] = {first[0], first[1], first[2]};
+    for (;;) {
+        char *args[] = {data[0], data[1], data[2]}; /* the loop advances them */
+        row->function(args, product->dimensions, product->steps, row->data);
+        int i = product->axes - 2;
+        for (; i >= 0; i--) {
+            const struct stack_axis *axis = &product->axis[i];
+            const npy_intp moved = ++at[i] < axis->n ? 1 : 1 - axis->n;
+            for (int operand = 0; operand < 3; operand++) {
+                data[operand] += moved * axis->step[operand];
+            }
+            if (moved == 1) {
+                break;
+            }
+            at[i] = 0;
+        }
+        if (i < 0) {
+            return;
+        }
     }
 }
 
@@ -99,7 +222,7 @@ bool call_product(const struct call *call, PyObject **result)
         return false;
     }
     PyArrayObject *out = call->array[2];
-    if (out != NULL && !suits(call, &product)) {
+    if (out != NULL ? !suits(call, &product) : !new_output_is_c(call, &product)) {
         return false;
     }
     if (out != NULL) {
@@ -112,12 +235,13 @@ bool call_product(const struct call *call, PyObject **result)
         }
     }
     lay_out(call, out, &product);
+    lay_out_stack(call, out, &product);
     char *data[] = {PyArray_DATA(call->array[0]), PyArray_DATA(call->array[1]), PyArray_DATA(out)};
     call_counts.products++;
     call_clear_errors();
     NPY_BEGIN_THREADS_DEF;
-    NPY_BEGIN_THREADS_THRESHOLDED((double)product.m * (double)product.k * (double)product.n);
-    call->row->function(data, product.dimensions, product.steps, call->row->data);
+    NPY_BEGIN_THREADS_THRESHOLDED((double)PyArray_SIZE(out) * (double)product.k);
+    run(call->row, &product, data);
     NPY_END_THREADS;
     *result = call_finish(call, out);
     if (*result != NULL && product.ndim == 0 && call->array[2] == NULL) {
