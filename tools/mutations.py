@@ -64,8 +64,8 @@ MUTATIONS = {
     ),
     "tail of the SIMD loop": (
         "src/kernels/binary_template.h",
-        "for (; at < end; at += size) {\n        *(element",
-        "for (; at + size < end; at += size) {\n        *(element",
+        "memcpy(out + end - bytes, &last, sizeof last);",
+        "memcpy(out + end - bytes, &last, sizeof last - sizeof(element));",
     ),
     "underflow of products of halves": (
         "src/kernels/half.h",

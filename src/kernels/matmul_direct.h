@@ -97,7 +97,15 @@ static void by_columns(const struct matrices *x)
             row_group(x, row, 4, 2);
         }
     }
-    for (; row < x->m; row++) {
+    if (row + 2 <= x->m) {
+        if (is_short) {
+            short_row_group(x, row, 2);
+        } else {
+            row_group(x, row, 2, 4);
+        }
+        row += 2;
+    }
+    if (row < x->m) {
         if (is_short) {
             short_row_group(x, row, 1);
         } else {

@@ -1,4 +1,5 @@
 /* How a product, or a stack of them, is computed: directly or packed, on how many threads. */
+#include "kernels.h"
 #include "matmul_blocks.h"
 #include "parallel.h"
 
@@ -6,13 +7,14 @@
 
 enum {
     BREAK_EVEN_NS = 40000, /* twice what a region costs whose workers sleep */
-    THIN = 4,              /* so few rows, or columns, are not worth packing the other matrix */
+    THIN = 4,              /* so few rows, columns or multiplications are not worth packing */
     DIRECT_MOST = 32 * 32 * 32,
     DIRECT_FEW = 4 * 4 * 4, /* where `direct` goes one by one */
     /* From here on kernels of large tiles pay, at half of their speed where 33 rows take two tiles. */
     LARGE = 96 * 96 * 96,
     LARGE_SIDE = 32,
-    COPIED_BYTES = 8192,
+    NEAR_BYTES = 8192, /* what fits the stack, and the first level of cache */
+    COPIED_BYTES = 512 << 10,
     LEAST_VECTOR = 16, /* bytes of a row that are worth vectors */
     LONG_DOT = 32,
 };
@@ -65,26 +67,6 @@ static bool wants_transposition(const struct matmul_kernel *kernel, const struct
     return x->n < x->m && x->n < (kernel->rows > 0 ? kernel->columns : 64 / size);
 }
 
-/* Whether rows of c, and those of b, are vectors. */
-static bool has_rows(const struct matrices *x, ptrdiff_t size)
-{
-    return x->b_column == size && x->c_column == size && x->n * size >= LEAST_VECTOR;
-}
-
-/* Whether few columns of b are worth being copied for long dot products along k. */
-static bool wants_dots(const struct matmul_kernel *kernel, const struct matrices *x)
-{
-    return kernel->kind == 'i' && x->n <= THIN && x->m > THIN && x->k >= LONG_DOT &&
-           x->a_k == (ptrdiff_t)kernel->item_size;
-}
-
-/* Whether `direct` finds vectors in it. */
-static bool has_vectors(const struct matmul_kernel *kernel, const struct matrices *x)
-{
-    const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
-    return has_rows(x, size) || (x->a_k == size && x->b_k == size) || wants_dots(kernel, x);
-}
-
 static void zero(const struct matrices *x, size_t size)
 {
     for (ptrdiff_t row = 0; row < x->m; row++) {
@@ -94,43 +76,69 @@ static void zero(const struct matrices *x, size_t size)
     }
 }
 
+/* What of a thin or small product is copied first, because it is read several times: vectors need the
+ * columns of b and of c next to each other, or k of a and b. */
+struct copies {
+    bool a, b;
+    bool for_dots; /* b's columns become rows */
+};
+
+static struct copies copies_for(const struct matmul_kernel *kernel, const struct matrices *x)
+{
+    const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
+    const bool rows_are_vectors =
+        x->c_column == size && (x->n > THIN || x->n * size >= LEAST_VECTOR);
+    const bool has_rows = rows_are_vectors && x->b_column == size;
+    const bool a_suits = x->a_k == size || x->n > 1, b_suits = x->b_k == size || x->m > 1;
+    struct copies copies = {false};
+    if (x->a_k == size && x->b_k == size) {
+        return copies;
+    }
+    if (kernel->kind == 'i' && x->n <= THIN && x->k >= LONG_DOT && a_suits && b_suits &&
+        !(has_rows && x->m <= THIN)) {
+        copies = (struct copies){x->a_k != size, x->b_k != size, true};
+    } else if (has_rows) {
+        return copies;
+    } else if (rows_are_vectors) {
+        copies.b = x->m > 1;
+    } else if (x->b_k == size) {
+        copies = (struct copies){x->n > 1, false, true};
+    }
+    return copies;
+}
+
 /* Copies a matrix of `rows` rows of `columns` elements so that the columns are next to each other. */
 static void bring_together(char *to, const char **matrix, ptrdiff_t *row, ptrdiff_t *column,
                            ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t size)
 {
-    const char *const from = *matrix;
-    const ptrdiff_t from_row = *row, from_column = *column;
-    char *element = to;
-    for (ptrdiff_t i = 0; i < rows; i++) {
-        for (ptrdiff_t k = 0; k < columns; k++) {
-            memcpy(element, from + i * from_row + k * from_column, (size_t)size);
-            element += size;
-        }
-    }
+    const struct tile tile = {*matrix, rows, columns, *row, *column};
+    tile_pack((size_t)size, &tile, to);
     *matrix = to;
     *row = columns * size;
     *column = size;
 }
 
-/* Small or thin matrices: vectors need the columns of b and of c, or k of a and b, next to each other. */
+/* Small or thin matrices. */
 static void run_direct(const struct matmul_kernel *kernel, struct matrices x)
 {
-    _Alignas(64) char copy[COPIED_BYTES];
+    _Alignas(64) char near[NEAR_BYTES];
     struct workspace workspace = {0};
     const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
-    const bool rows_suit = x.b_column == size && x.c_column == size;
-    if (wants_dots(kernel, &x)) {
-        const size_t bytes = (size_t)(x.k * x.n * size);
-        char *const to = x.b_k == size          ? NULL
-                         : bytes <= sizeof copy ? copy
-                                                : (workspace = workspace_take(bytes)).data;
-        if (to != NULL) {
-            bring_together(to, &x.b, &x.b_column, &x.b_k, x.n, x.k, size);
-        }
-    } else if (!rows_suit && x.c_column == size && x.m > 1 && x.k * x.n * size <= COPIED_BYTES) {
-        bring_together(copy, &x.b, &x.b_k, &x.b_column, x.k, x.n, size);
-    } else if (!rows_suit && x.b_k == size && x.a_k != size && x.m * x.k * size <= COPIED_BYTES) {
-        bring_together(copy, &x.a, &x.a_row, &x.a_k, x.m, x.k, size);
+    const struct copies copies = copies_for(kernel, &x);
+    const ptrdiff_t a_bytes = copies.a ? x.m * x.k * size : 0;
+    const ptrdiff_t bytes = a_bytes + (copies.b ? x.k * x.n * size : 0);
+    char *to = near;
+    if (bytes > NEAR_BYTES) {
+        workspace = bytes <= COPIED_BYTES ? workspace_take((size_t)bytes) : workspace;
+        to = workspace.data;
+    }
+    if (to != NULL && copies.a) {
+        bring_together(to, &x.a, &x.a_row, &x.a_k, x.m, x.k, size);
+    }
+    if (to != NULL && copies.b && copies.for_dots) {
+        bring_together(to + a_bytes, &x.b, &x.b_column, &x.b_k, x.n, x.k, size);
+    } else if (to != NULL && copies.b) {
+        bring_together(to, &x.b, &x.b_k, &x.b_column, x.k, x.n, size);
     }
     kernel->direct(&x);
     workspace_give_back(workspace);
@@ -193,7 +201,7 @@ static void run_one(const struct matmul_kernel *kernel, const struct matrices *m
         return;
     }
     const bool is_vector = x.m == 1 || x.n == 1;
-    const bool thin = kernel->kind == 'i' ? (x.m <= THIN || x.n <= THIN) && has_vectors(kernel, &x)
+    const bool thin = kernel->kind == 'i' ? x.m <= THIN || x.n <= THIN || x.k <= THIN
                                           : kernel->item_size == 16 && is_vector;
     const int threads = may_split ? matmul_threads(ns_of(kernel, &x)) : 1;
     if (!thin && matmul_packed(kernel_for(kernel, &x), &x, threads)) {

@@ -137,6 +137,12 @@ static double multiplications(const struct matrices *x)
     return (double)x->m * (double)x->k * (double)x->n;
 }
 
+/* Vectors need neighbours: NumPy's loop goes from element to element as fast as any. */
+static bool suits_dot(const struct gufunc_loop *loop, const struct matrices *x)
+{
+    return x->k >= SHORT_DOT && x->a_k == loop->item_size && x->b_k == loop->item_size;
+}
+
 /* Whether our kernel is the better choice. It depends on the shape of one product alone, so that
  * products in a stack are the same as single ones. */
 static bool suits_kernel(const struct gufunc_loop *loop, const struct matrices *x)
@@ -145,7 +151,7 @@ static bool suits_kernel(const struct gufunc_loop *loop, const struct matrices *
     if (loop->kernel->kind == 'e') {
         return ((double)x->m * (double)x->n >= FEW_HALVES && work > SMALL_HALF) || x->k == 0;
     }
-    if (loop->gufunc == VECDOT && x->k < SHORT_DOT) {
+    if (loop->gufunc == VECDOT && !suits_dot(loop, x)) {
         return false;
     }
     if (!loop->has_blas) {
@@ -159,7 +165,7 @@ static bool suits_kernel(const struct gufunc_loop *loop, const struct matrices *
 
 static bool suits_bits(const struct gufunc_loop *loop, const struct matrices *x)
 {
-    return loop->gufunc == VECDOT ? x->k >= SHORT_DOT : multiplications(x) > SMALL_BOOL;
+    return loop->gufunc == VECDOT ? suits_dot(loop, x) : multiplications(x) > SMALL_BOOL;
 }
 
 static bool may_split_numpy(const struct gufunc_loop *loop, const struct matrices *x)
