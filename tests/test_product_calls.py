@@ -53,17 +53,15 @@ def test_results(dtype, name, a_shape, b_shape):
         b = b_layout(numbers(rng, b_shape, dtype))
         before = products()
         result = ours(a, b)
-        # A new stack may have to be laid out in another order than C.
-        is_plain = max(a.ndim, b.ndim) <= 2 or (a.flags.c_contiguous and b.flags.c_contiguous)
-        assert products() == before + 1 or not is_plain
+        assert products() == before + 1
         if theirs is not None:
             assert_same(result, theirs(a, b))  # whole numbers: every order of adding is exact
         out = np.full_like(result, 1)
         if out.ndim > 0:
-            before = products()
+            suits = out.flags.c_contiguous or out.flags.f_contiguous
             assert ours(a, b, out=out) is out and ours(a, b, out) is out
             assert_same(out, result)
-            assert products() == before + 2 or not is_plain
+            assert products() == before + (3 if suits else 1)
 
 
 @pytest.mark.parametrize("dtype", "efdgFDG")
@@ -84,7 +82,6 @@ def test_the_loop_gets_what_numpy_hands_it(dtype):
 def test_stacks_in_any_order(dtype):
     rng = np.random.default_rng(6)
     shapes = {"matmul": ((2, 3), (3, 4)), "vecdot": ((3,), (3,)), "matvec": ((2, 3), (3,))}
-    taken = []
     for name, cores in shapes.items():
         if not hasattr(np, name):
             continue
@@ -101,7 +98,7 @@ def test_stacks_in_any_order(dtype):
                 operands.append(x)
             before = products()
             result = getattr(nc, name)(*operands)
-            taken.append(products() - before)
+            assert products() == before + 1
             expected = getattr(np, name)(*operands)
             assert_same(result, expected)
             for order in "CF":
@@ -110,7 +107,6 @@ def test_stacks_in_any_order(dtype):
                 assert getattr(nc, name)(*operands, out=out) is out
                 assert products() == before + 1
                 np.testing.assert_array_equal(out, expected)
-    assert 0.3 < np.mean(taken) < 0.95
 
 
 def test_outputs_in_fortran_order():
@@ -125,7 +121,6 @@ def test_outputs_in_fortran_order():
 def left_to_numpy():
     a = np.arange(12.0).reshape(3, 4)
     square = np.arange(16.0).reshape(4, 4)
-    yield "stack in another order", lambda f: f(np.ones((2, 3, 4, 4)).swapaxes(0, 1), square)
     yield "stacks that differ", lambda f: f(np.ones((2, 3, 4)), np.ones((3, 4, 2)))
     yield "empty stack", lambda f: f(np.ones((0, 3, 4)), square)
     yield "too many axes", lambda f: f(a[(None,) * 9], square)

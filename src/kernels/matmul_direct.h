@@ -114,7 +114,8 @@ static void by_columns(const struct matrices *x)
     }
 }
 
-/* With constant steps the compiler makes vectors of it where the order allows. */
+/* With constant steps the compiler makes vectors of it where the order allows, which takes longer for a few
+ * elements. */
 INLINE void by_dots(const struct matrices *x, ptrdiff_t a_k, ptrdiff_t b_k)
 {
     for (ptrdiff_t row = 0; row < x->m; row++) {
@@ -130,7 +131,7 @@ static void JOIN(direct, DTYPE)(const struct matrices *x)
     const ptrdiff_t size = sizeof(ELEMENT);
     if (x->b_column == size && x->c_column == size && x->n > 1 && x->n * size >= NARROWEST) {
         by_columns(x);
-    } else if (x->a_k == size && x->b_k == size) {
+    } else if (x->a_k == size && x->b_k == size && x->k >= 16) {
         by_dots(x, size, size);
     } else {
         by_dots(x, x->a_k, x->b_k);

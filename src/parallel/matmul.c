@@ -91,7 +91,7 @@ static struct copies copies_for(const struct matmul_kernel *kernel, const struct
     const bool has_rows = rows_are_vectors && x->b_column == size;
     const bool a_suits = x->a_k == size || x->n > 1, b_suits = x->b_k == size || x->m > 1;
     struct copies copies = {false};
-    if (x->a_k == size && x->b_k == size) {
+    if (x->a_k == size && x->b_k == size && (x->k >= LONG_DOT || !rows_are_vectors)) {
         return copies;
     }
     if (kernel->kind == 'i' && x->n <= THIN && x->k >= LONG_DOT && a_suits && b_suits &&

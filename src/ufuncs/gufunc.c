@@ -16,6 +16,7 @@ enum {
     FEW_HALVES = 8,
     SMALL_HALF = 128,
     TINY = 4 * 4 * 3,          /* NumPy's loop is done before ours has looked at the shape */
+    SMALL_VECTOR = 256,        /* the same for a single column */
     SMALL_BOOL = 24 * 24 * 24, /* NumPy breaks off at the first true product */
     MOST_ROWS = 64,
 };
@@ -155,7 +156,7 @@ static bool suits_kernel(const struct gufunc_loop *loop, const struct matrices *
         return false;
     }
     if (!loop->has_blas) {
-        return work > TINY || x->k == 0;
+        return work > (x->n == 1 ? SMALL_VECTOR : TINY) || x->k == 0;
     }
     const bool is_small = work <= SMALL_FLOAT && x->m <= SMALL_FLOAT_SIDE &&
                           x->k <= SMALL_FLOAT_SIDE && x->n <= SMALL_FLOAT_SIDE;

@@ -4,6 +4,8 @@
 #include "gufunc.h"
 #include "operands.h"
 
+#include <string.h>
+
 enum {
     MOST_STACK_AXES = 8,
     LONG_STACK = 16, /* products that are worth one call of the loop */
@@ -52,11 +54,10 @@ static bool read_shape(const struct call *call, struct product *product)
 {
     PyArrayObject *a = call->array[0], *b = call->array[1];
     const int a_ndim = PyArray_NDIM(a), b_ndim = PyArray_NDIM(b);
-    const int *core = product->core;
-    product->core[0] = core_of(call->table->gufunc, 0, a_ndim);
-    product->core[1] = core_of(call->table->gufunc, 1, b_ndim);
-    product->stack = Py_MAX(a_ndim - core[0], b_ndim - core[1]);
-    if (core[0] == 0 || core[1] == 0 || product->stack > MOST_STACK_AXES) {
+    const int a_core = product->core[0] = core_of(call->table->gufunc, 0, a_ndim);
+    const int b_core = product->core[1] = core_of(call->table->gufunc, 1, b_ndim);
+    product->stack = Py_MAX(a_ndim - a_core, b_ndim - b_core);
+    if (a_core == 0 || b_core == 0 || product->stack > MOST_STACK_AXES) {
         return false;
     }
     product->ndim = 0;
@@ -70,14 +71,14 @@ static bool read_shape(const struct call *call, struct product *product)
     }
     product->m = product->n = 1;
     product->k = PyArray_DIM(a, a_ndim - 1);
-    if (core[0] == 2) {
+    if (a_core == 2) {
         product->shape[product->ndim++] = product->m = PyArray_DIM(a, a_ndim - 2);
     }
-    if (core[1] == 2) {
+    if (b_core == 2) {
         product->shape[product->ndim++] = product->n = PyArray_DIM(b, b_ndim - 1);
     }
     return product->m > 0 && product->n > 0 && product->k > 0 &&
-           PyArray_DIM(b, b_ndim - core[1]) == product->k;
+           PyArray_DIM(b, b_ndim - b_core) == product->k;
 }
 
 /* An output that the loop may write as it goes. */
@@ -90,26 +91,53 @@ static bool suits(const struct call *call, const struct product *product)
            call_output_is_independent(call, false);
 }
 
-/* Whether NumPy's iterator would make an output in C order: it turns two axes round where no operand has
- * them in that order and one has them the other way. */
-static bool new_output_is_c(const struct call *call, const struct product *product)
+/* How operands have two axes of the stack: -1 if one has them in C order, 1 if they only have them the other
+ * way, 0 if none tells. */
+static int turn_of(const struct call *call, const struct product *product, int axis, int later)
 {
-    for (int inner = 1; inner < product->stack; inner++) {
-        for (int outer = 0; outer < inner; outer++) {
-            bool in_order = false, turned = false;
-            for (int operand = 0; operand < 2; operand++) {
-                const npy_intp step = stack_step(call->array[operand], product, operand, inner);
-                const npy_intp above = stack_step(call->array[operand], product, operand, outer);
-                const bool tells = step != 0 && above != 0;
-                in_order = in_order || (tells && Py_ABS(step) <= Py_ABS(above));
-                turned = turned || (tells && Py_ABS(step) > Py_ABS(above));
-            }
-            if (turned && !in_order) {
-                return false;
-            }
+    int turn = 0;
+    for (int operand = 0; operand < 2; operand++) {
+        const npy_intp outer = stack_step(call->array[operand], product, operand, axis);
+        const npy_intp inner = stack_step(call->array[operand], product, operand, later);
+        if (outer != 0 && inner != 0) {
+            turn = turn < 0 || Py_ABS(inner) <= Py_ABS(outer) ? -1 : 1;
         }
     }
-    return true;
+    return turn;
+}
+
+/* An output whose axes lie in the order that NumPy's iterator sorts them into. */
+static PyArrayObject *new_output(const struct call *call, const struct product *product)
+{
+    int order[MOST_STACK_AXES]; /* the fastest first */
+    bool is_c = true;
+    for (int i = 0; i < product->stack; i++) {
+        const int axis = product->stack - 1 - i;
+        int place = i;
+        for (int k = i - 1; k >= 0; k--) {
+            const int turn = turn_of(call, product, axis, order[k]);
+            if (turn < 0) {
+                break;
+            }
+            place = turn > 0 ? k : place;
+        }
+        memmove(order + place + 1, order + place, (size_t)(i - place) * sizeof *order);
+        order[place] = axis;
+        is_c = is_c && place == i;
+    }
+    if (is_c) {
+        return call_new_output(call, product->ndim, product->shape, false);
+    }
+    PyArray_Descr *dtype = call->row->output;
+    npy_intp strides[MOST_STACK_AXES + 2], stride = PyDataType_ELSIZE(dtype);
+    for (int i = product->ndim - 1; i >= 0; i--) {
+        const int axis = i < product->stack ? order[product->stack - 1 - i] : i;
+        strides[axis] = stride;
+        stride *= product->shape[axis];
+    }
+    Py_INCREF(dtype);
+    return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, dtype, product->ndim,
+                                                 product->shape, strides, NULL, 0, NULL);
 }
 
 /* The step of a dimension of one element means nothing: NumPy makes it zero, too. */
@@ -222,13 +250,13 @@ bool call_product(const struct call *call, PyObject **result)
         return false;
     }
     PyArrayObject *out = call->array[2];
-    if (out != NULL ? !suits(call, &product) : !new_output_is_c(call, &product)) {
+    if (out != NULL && !suits(call, &product)) {
         return false;
     }
     if (out != NULL) {
         Py_INCREF(out);
     } else {
-        out = call_new_output(call, product.ndim, product.shape, false);
+        out = new_output(call, &product);
         if (out == NULL) {
             *result = NULL;
             return true;

@@ -22,6 +22,7 @@ enum {
     /* Two groups of reduced axes are taken row by row if rows are at least so long. */
     SHORT_ROW_BYTES = 1024,
     SHORT_LOOP = 1024,        /* elements; a longer one gains from kernels and threads */
+    LONG_COLUMN = 40000,      /* from here on threads pay even if elements lie apart */
     WARNS_ON_WRITE = INT_MIN, /* NumPy's NPY_ARRAY_WARN_ON_WRITE, which it does not publish */
 };
 
@@ -465,8 +466,10 @@ static bool suits_numpy(const struct kernels_of_op *kernels, const struct reques
     const npy_intp forced = elementwise_threshold();
     const npy_intp short_loop = forced != 0 ? Py_MIN(forced, SHORT_LOOP) : SHORT_LOOP;
     if (accumulates) {
+        const bool along = axes.reduced[axes.order[0]];
         for (int axis = 0; axis < axes.ndim; axis++) {
-            if (axes.reduced[axis] && PyArray_DIM(array, axis) >= short_loop) {
+            if (axes.reduced[axis] &&
+                PyArray_DIM(array, axis) >= (along ? short_loop : LONG_COLUMN)) {
                 return kernel == NULL || kernel->accumulate == NULL;
             }
         }
