@@ -20,6 +20,7 @@ enum {
     PACKED_COLUMNS = 256,
     /* Where it is not packed, a call of a loop for each row of a tile is to take little of the time. */
     STEPPED_COLUMNS = 512,
+    NEAR_LINES = 512,
     /* Other tiles are large enough to hide what taking them costs. */
     TILE_ELEMENTS = 16384,
     /* That, and what a call of a loop costs, beside about 1 ns for an element that it steps to. */
@@ -73,39 +74,6 @@ static int closest_axis(const struct nested *nested, int operand, int axes)
     return closest;
 }
 
-/* The output's closest axis becomes the last one; the one before it is the closest of an input that
- * lies across, if there is one. */
-static void order_axes(struct nested *nested, int inputs)
-{
-    const int last = nested->axes - 1;
-    const int of_output = closest_axis(nested, inputs, nested->axes);
-    if (of_output >= 0) {
-        swap_axes(nested, of_output, last);
-    }
-    for (int in = 0; in < inputs; in++) {
-        const int across = closest_axis(nested, in, nested->axes);
-        if (across >= 0 && across != last && nested->axis[last].step[in] != 0) {
-            swap_axes(nested, across, last - 1);
-            return;
-        }
-    }
-    const int second = closest_axis(nested, inputs, last);
-    if (second >= 0) {
-        swap_axes(nested, second, last - 1);
-    }
-}
-
-static bool is_joined(const struct nested *nested, int operand)
-{
-    const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
-    return row->step[operand] == column->n * column->step[operand];
-}
-
-static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Whether the elements of a column lie next to each other, rather than those of a row. */
 static bool lies_across(const struct elementwise *loop, const struct nested *nested, int in)
 {
@@ -128,6 +96,44 @@ static bool others_lie_along(const struct elementwise *loop, const struct nested
         }
     }
     return true;
+}
+
+/* The output's closest axis becomes the last one; the one before it is the closest of an input that
+ * lies across, if there is one. It stays the output's next one if nothing can be packed and the lines of
+ * that input stay in the cache until they are needed again. */
+static void order_axes(const struct elementwise *loop, struct nested *nested)
+{
+    const int last = nested->axes - 1, out = loop->inputs;
+    const int of_output = closest_axis(nested, out, nested->axes);
+    if (of_output >= 0) {
+        swap_axes(nested, of_output, last);
+    }
+    const int second = closest_axis(nested, out, last);
+    const ptrdiff_t lines = nested->axis[last].n * (second >= 0 ? nested->axis[second].n : 1);
+    for (int in = 0; in < loop->inputs; in++) {
+        const int across = closest_axis(nested, in, nested->axes);
+        if (across >= 0 && across != last && nested->axis[last].step[in] != 0) {
+            swap_axes(nested, across, last - 1);
+            if (lines > NEAR_LINES || others_lie_along(loop, nested)) {
+                return;
+            }
+            swap_axes(nested, across, last - 1);
+        }
+    }
+    if (second >= 0) {
+        swap_axes(nested, second, last - 1);
+    }
+}
+
+static bool is_joined(const struct nested *nested, int operand)
+{
+    const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
+    return row->step[operand] == column->n * column->step[operand];
+}
+
+static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
+{
+    return a < b ? a : b;
 }
 
 /* Whether the rows of a tile become one. */
@@ -273,15 +279,10 @@ static void run_tile(const struct tiling *tiling, struct packed *packed, ptrdiff
         row_step[in] = columns * step[in];
     }
     if (tiling->joined) {
-        loop->run(loop, tiling->call, tiling->order, data, step, 0, rows * columns);
-        return;
+        columns *= rows;
+        rows = 1;
     }
-    for (ptrdiff_t r = 0; r < rows; r++) {
-        loop->run(loop, tiling->call, tiling->order, data, step, 0, columns);
-        for (int op = 0; op < loop->operands; op++) {
-            data[op] += row_step[op];
-        }
-    }
+    loop->run_rows(loop, tiling->call, tiling->order, data, row_step, step, rows, columns);
 }
 
 static void nothing_packed(struct packed *packed)
@@ -320,7 +321,7 @@ void nested_run(struct elementwise *loop, void *call, struct nested *nested, boo
         nested->axis[0] = (struct nested_axis){.n = 1};
         nested->axes++;
     }
-    order_axes(nested, loop->inputs);
+    order_axes(loop, nested);
     struct tiling tiling = {.loop = loop, .call = call, .nested = nested};
     tiling.order = streaming ? ANY_ORDER_STREAMING : ANY_ORDER;
     plan(&tiling, true);

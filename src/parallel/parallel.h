@@ -76,6 +76,10 @@ struct elementwise {
      * parts of one call; `first` is the index of the part's first element in the call. */
     void (*run)(const struct elementwise *loop, void *call, enum order order, char *const data[],
                 const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t n);
+    /* Computes rows of n elements, in any order; only nested.c asks for it. */
+    void (*run_rows)(const struct elementwise *loop, void *call, enum order order,
+                     char *const data[], const ptrdiff_t row_step[], const ptrdiff_t step[],
+                     ptrdiff_t rows, ptrdiff_t n);
     /* Whether several threads may run it now; NULL: always. */
     bool (*allows_threads)(const struct elementwise *loop);
     /* Around the part of a call that runs on several threads. */

@@ -30,16 +30,51 @@ void loop_run_part(const struct loop *loop, struct failure *call, char *data[],
     failure_after_part(call, first);
 }
 
+/* The kernel for operands that lie so, or NULL if NumPy's loop is to run. */
+static elementwise_kernel *kernel_for(const struct loop *loop, enum order order,
+                                      const ptrdiff_t step[])
+{
+    if (loop->kernel == NULL || order == IN_ORDER || !suits_kernel(loop, step)) {
+        return NULL;
+    }
+    const bool stream = order == ANY_ORDER_STREAMING && loop->kernel->streaming != NULL;
+    return stream ? loop->kernel->streaming : loop->kernel->cached;
+}
+
 static void run_part(const struct elementwise *work, void *call, enum order order,
                      char *const data[], const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t n)
 {
     const struct loop *loop = (const struct loop *)work;
-    if (loop->kernel != NULL && order != IN_ORDER && suits_kernel(loop, step)) {
-        const bool stream = order == ANY_ORDER_STREAMING && loop->kernel->streaming != NULL;
-        (stream ? loop->kernel->streaming : loop->kernel->cached)(data, step, n);
-        return;
+    elementwise_kernel *const kernel = kernel_for(loop, order, step);
+    if (kernel != NULL) {
+        kernel(data, step, n);
+    } else {
+        loop_run_part(loop, call, (char **)data, step, first, n);
     }
-    loop_run_part(loop, call, (char **)data, step, first, n);
+}
+
+/* Of a loop with a kernel: NumPy's loop beside it sets no exceptions. */
+static void run_rows(const struct elementwise *work, void *call, enum order order,
+                     char *const data[], const ptrdiff_t row_step[], const ptrdiff_t step[],
+                     ptrdiff_t rows, ptrdiff_t n)
+{
+    (void)call;
+    const struct loop *loop = (const struct loop *)work;
+    elementwise_kernel *const kernel = kernel_for(loop, order, step);
+    char *row[NESTED_MOST_OPERANDS];
+    for (int i = 0; i < work->operands; i++) {
+        row[i] = data[i];
+    }
+    for (ptrdiff_t r = 0; r < rows; r++) {
+        if (kernel != NULL) {
+            kernel(row, step, n);
+        } else {
+            loop->numpy_function(row, &n, step, loop->numpy_data);
+        }
+        for (int i = 0; i < work->operands; i++) {
+            row[i] += row_step[i];
+        }
+    }
 }
 
 /* Asks Python; an exception there is no reason to fail, only not to use threads. One that an
@@ -72,6 +107,7 @@ int loop_initialize(struct loop *loop, const char types[], int inputs, int opera
                     const struct kernel *kernel, PyObject *serial_if)
 {
     loop->work.run = run_part;
+    loop->work.run_rows = run_rows;
     loop->work.allows_threads = serial_if != NULL ? allows_threads : NULL;
     loop->work.before_threads = failure_before_threads;
     loop->work.after_threads = failure_after_threads;

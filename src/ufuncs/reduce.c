@@ -289,7 +289,8 @@ static bool plan(struct reduce *reduce, const struct axes *axes, PyArrayObject *
         fast.n < FEW_ROWS && inner.n >= LONG_ROW && inner.step != item) {
         return false;
     }
-    return slow.n == 1 || fast.n * item >= SHORT_ROW_BYTES;
+    const bool only_copies = slow.n * fast.n == 1;
+    return !only_copies && (slow.n == 1 || fast.n * item >= SHORT_ROW_BYTES);
 }
 
 /* ---- the result ---- */

@@ -26,6 +26,17 @@ static void subtract(const struct elementwise *loop, void *call, enum order orde
     }
 }
 
+static void subtract_rows(const struct elementwise *loop, void *call, enum order order,
+                          char *const data[], const ptrdiff_t row_step[], const ptrdiff_t step[],
+                          ptrdiff_t rows, ptrdiff_t n)
+{
+    for (ptrdiff_t r = 0; r < rows; r++) {
+        char *const row[] = {data[0] + r * row_step[0], data[1] + r * row_step[1],
+                             data[2] + r * row_step[2]};
+        subtract(loop, call, order, row, step, 0, n);
+    }
+}
+
 /* Steps of an operand whose axes lie in a random order, some of them repeated. Returns its bytes. */
 static size_t random_steps(struct nested *nested, int operand, size_t item_size, bool may_repeat)
 {
@@ -84,7 +95,7 @@ static char *filled(size_t bytes)
 static void test_random_call(size_t item_size)
 {
     struct elementwise loop = {
-        .run = subtract,
+        .run_rows = subtract_rows,
         .before_threads = before_or_after,
         .after_threads = before_or_after,
         .inputs = 2,
