@@ -120,10 +120,11 @@ INLINE void contiguous(const char *a, const char *b, char *out, ptrdiff_t n, boo
         }
         return;
     }
-    /* What is left at the end: overlaps what comes before, so it is read before that is written. */
-    const vector last = vector_value(vector_at(a, end - bytes, a_varies, a_all),
-                                     vector_at(b, end - bytes, b_varies, b_all));
-    if (stream || end >= ALIGNED_FROM_BYTES) {
+    /* What is left at the end of a short row: overlaps what comes before, so it is read before that is
+     * written. Long ones are read in order, as the processor foresees it. */
+    const bool is_long = stream || end >= ALIGNED_FROM_BYTES;
+    vector last = a_all;
+    if (is_long) {
         for (; at < end && (uintptr_t)(out + at) % bytes != 0; at += size) {
             *(element *)(out + at) =
                 value(element_at(a, at, a_varies, a_one), element_at(b, at, b_varies, b_one));
@@ -133,6 +134,9 @@ INLINE void contiguous(const char *a, const char *b, char *out, ptrdiff_t n, boo
                 vector_value(vector_at(a, at, a_varies, a_all), vector_at(b, at, b_varies, b_all));
             store(out + at, v, stream);
         }
+    } else {
+        last = vector_value(vector_at(a, end - bytes, a_varies, a_all),
+                            vector_at(b, end - bytes, b_varies, b_all));
     }
     for (; at + LINE_BYTES <= end; at += LINE_BYTES) {
         vector line[LINE_BYTES / BYTES];
@@ -149,7 +153,13 @@ INLINE void contiguous(const char *a, const char *b, char *out, ptrdiff_t n, boo
             vector_value(vector_at(a, at, a_varies, a_all), vector_at(b, at, b_varies, b_all));
         store(out + at, v, stream);
     }
-    memcpy(out + end - bytes, &last, sizeof last);
+    if (!is_long) {
+        memcpy(out + end - bytes, &last, sizeof last);
+    }
+    for (; is_long && at < end; at += size) {
+        *(element *)(out + at) =
+            value(element_at(a, at, a_varies, a_one), element_at(b, at, b_varies, b_one));
+    }
     if (stream) {
         stream_fence();
     }

@@ -143,7 +143,31 @@ INLINE void transpose_8x8_of_8_bits(const char *from, ptrdiff_t column_step, cha
     }
 }
 
-/* Blocks of `block` by `block` elements, of which the last ones may overlap those before. */
+/* `side` columns, in blocks of `block` by `block` elements, of which the last ones may overlap those before.
+ * Both are constants where this is inlined: the fewer instructions, the more lines are on their way. */
+INLINE void transpose_columns(size_t size, int block, int side,
+                              void (*transpose)(const char *, ptrdiff_t, char *, ptrdiff_t),
+                              const struct tile *tile, ptrdiff_t first, char *to)
+{
+    const ptrdiff_t row_bytes = tile->columns * (ptrdiff_t)size, step = tile->column_step;
+    const char *from = tile->data + first * step;
+    to += first * (ptrdiff_t)size;
+    ptrdiff_t r = 0;
+    for (; r + block <= tile->rows; r += block) {
+        for (int c = 0; c < side; c += block) {
+            transpose(from + r * (ptrdiff_t)size + c * step, step,
+                      to + r * row_bytes + c * (ptrdiff_t)size, row_bytes);
+        }
+    }
+    if (r < tile->rows) {
+        r = tile->rows - block;
+        for (int c = 0; c < side; c += block) {
+            transpose(from + r * (ptrdiff_t)size + c * step, step,
+                      to + r * row_bytes + c * (ptrdiff_t)size, row_bytes);
+        }
+    }
+}
+
 INLINE void transpose_blocks(size_t size, int block,
                              void (*transpose)(const char *, ptrdiff_t, char *, ptrdiff_t),
                              const struct tile *tile, char *to)
@@ -152,16 +176,13 @@ INLINE void transpose_blocks(size_t size, int block,
         pack_elements(size, tile, to);
         return;
     }
-    const ptrdiff_t row_bytes = tile->columns * (ptrdiff_t)size;
-    const ptrdiff_t side = tile->columns < SIDE ? block : SIDE;
+    const int side = tile->columns < SIDE ? block : SIDE;
     for (ptrdiff_t next = 0; next < tile->columns; next += side) {
         const ptrdiff_t first = next + side <= tile->columns ? next : tile->columns - side;
-        for (ptrdiff_t below = 0; below < tile->rows; below += block) {
-            const ptrdiff_t r = below + block <= tile->rows ? below : tile->rows - block;
-            for (ptrdiff_t c = first; c < first + side; c += block) {
-                transpose(tile->data + r * (ptrdiff_t)size + c * tile->column_step,
-                          tile->column_step, to + r * row_bytes + c * (ptrdiff_t)size, row_bytes);
-            }
+        if (side == SIDE) {
+            transpose_columns(size, block, SIDE, transpose, tile, first, to);
+        } else {
+            transpose_columns(size, block, block, transpose, tile, first, to);
         }
     }
 }
