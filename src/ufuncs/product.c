@@ -17,6 +17,8 @@ struct product {
     int ndim;
     int core[2];                      /* dimensions of each operand that belong to one product */
     int stack;                        /* those of the result that do not */
+    int order[MOST_STACK_AXES];       /* the fastest first */
+    bool is_c;                        /* they are in C order */
     npy_intp dimensions[4], steps[9]; /* as the loop takes them */
     /* What is left of the stack when axes are joined. The loop goes along the last one. */
     int axes;
@@ -106,11 +108,11 @@ static int turn_of(const struct call *call, const struct product *product, int a
     return turn;
 }
 
-/* An output whose axes lie in the order that NumPy's iterator sorts them into. */
-static PyArrayObject *new_output(const struct call *call, const struct product *product)
+/* Sorts the axes of the stack as NumPy's iterator does. */
+static void sort_stack(const struct call *call, struct product *product)
 {
-    int order[MOST_STACK_AXES]; /* the fastest first */
-    bool is_c = true;
+    int *order = product->order;
+    product->is_c = true;
     for (int i = 0; i < product->stack; i++) {
         const int axis = product->stack - 1 - i;
         int place = i;
@@ -123,15 +125,19 @@ static PyArrayObject *new_output(const struct call *call, const struct product *
         }
         memmove(order + place + 1, order + place, (size_t)(i - place) * sizeof *order);
         order[place] = axis;
-        is_c = is_c && place == i;
+        product->is_c = product->is_c && place == i;
     }
-    if (is_c) {
+}
+
+static PyArrayObject *new_output(const struct call *call, const struct product *product)
+{
+    if (product->is_c) {
         return call_new_output(call, product->ndim, product->shape, false);
     }
     PyArray_Descr *dtype = call->row->output;
     npy_intp strides[MOST_STACK_AXES + 2], stride = PyDataType_ELSIZE(dtype);
     for (int i = product->ndim - 1; i >= 0; i--) {
-        const int axis = i < product->stack ? order[product->stack - 1 - i] : i;
+        const int axis = i < product->stack ? product->order[product->stack - 1 - i] : i;
         strides[axis] = stride;
         stride *= product->shape[axis];
     }
@@ -183,11 +189,12 @@ static void lay_out(const struct call *call, PyArrayObject *out, struct product 
 static void lay_out_stack(const struct call *call, PyArrayObject *out, struct product *product)
 {
     product->axes = 0;
-    for (int i = 0; i < product->stack; i++) {
-        const struct stack_axis axis = {product->shape[i],
-                                        {stack_step(call->array[0], product, 0, i),
-                                         stack_step(call->array[1], product, 1, i),
-                                         step_of(out, i)}};
+    for (int i = product->stack - 1; i >= 0; i--) {
+        const int sorted = product->order[i];
+        const struct stack_axis axis = {product->shape[sorted],
+                                        {stack_step(call->array[0], product, 0, sorted),
+                                         stack_step(call->array[1], product, 1, sorted),
+                                         step_of(out, sorted)}};
         if (axis.n == 1) {
             continue;
         }
@@ -253,6 +260,7 @@ bool call_product(const struct call *call, PyObject **result)
     if (out != NULL && !suits(call, &product)) {
         return false;
     }
+    sort_stack(call, &product);
     if (out != NULL) {
         Py_INCREF(out);
     } else {
