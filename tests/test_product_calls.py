@@ -80,7 +80,6 @@ def test_the_loop_gets_what_numpy_hands_it(dtype):
 
 @pytest.mark.parametrize("dtype", "ldF")
 def test_stacks_in_any_order(dtype):
-    rng = np.random.default_rng(6)
     shapes = {"matmul": ((2, 3), (3, 4)), "vecdot": ((3,), (3,)), "matvec": ((2, 3), (3,))}
     for name, cores in shapes.items():
         if not hasattr(np, name):

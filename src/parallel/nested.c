@@ -196,15 +196,20 @@ static void plan(struct tiling *tiling, bool may_pack)
     }
 }
 
+static int longest_axis(const struct nested *nested)
+{
+    int longest = nested->axes - 1;
+    for (int i = 0; i < nested->axes; i++) {
+        longest = nested->axis[i].n > nested->axis[longest].n ? i : longest;
+    }
+    return longest;
+}
+
 /* The longest axis becomes the last one, the output's closest one comes before it. */
 static void order_axes_by_length(struct nested *nested, int out)
 {
     const int last = nested->axes - 1;
-    int longest = last;
-    for (int i = 0; i < last; i++) {
-        longest = nested->axis[i].n > nested->axis[longest].n ? i : longest;
-    }
-    swap_axes(nested, longest, last);
+    swap_axes(nested, longest_axis(nested), last);
     const int closest = closest_axis(nested, out, last);
     if (closest >= 0) {
         swap_axes(nested, closest, last - 1);
@@ -217,11 +222,7 @@ static bool tiles_are_small(const struct tiling *tiling)
 {
     const ptrdiff_t elements = tiling->rows * tiling->columns;
     const ptrdiff_t calls = tiling->joined ? 1 : tiling->rows;
-    ptrdiff_t longest = 1;
-    for (int i = 0; i < tiling->nested->axes; i++) {
-        const ptrdiff_t n = tiling->nested->axis[i].n;
-        longest = n > longest ? n : longest;
-    }
+    const ptrdiff_t longest = tiling->nested->axis[longest_axis(tiling->nested)].n;
     return TILE_NS + CALL_NS * calls > elements + CALL_NS * elements / longest;
 }
 

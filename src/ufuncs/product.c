@@ -36,19 +36,30 @@ static int core_of(enum gufunc gufunc, int operand, int ndim)
     return ndim < least ? 0 : takes_matrix && ndim > 1 ? 2 : 1;
 }
 
-/* The extent of an operand along an axis of the stack. */
+/* The step of a dimension of one element means nothing: NumPy makes it zero, too. */
+static npy_intp step_of(PyArrayObject *array, int axis)
+{
+    return PyArray_DIM(array, axis) != 1 ? PyArray_STRIDE(array, axis) : 0;
+}
+
+/* Which axis of an operand is that axis of the stack; negative: none, it is repeated along it. */
+static int own_axis(PyArrayObject *array, const struct product *product, int operand, int axis)
+{
+    return axis - (product->stack - (PyArray_NDIM(array) - product->core[operand]));
+}
+
 static npy_intp stack_extent(PyArrayObject *array, const struct product *product, int operand,
                              int axis)
 {
-    const int own = axis - (product->stack - (PyArray_NDIM(array) - product->core[operand]));
+    const int own = own_axis(array, product, operand, axis);
     return own >= 0 ? PyArray_DIM(array, own) : 1;
 }
 
 static npy_intp stack_step(PyArrayObject *array, const struct product *product, int operand,
                            int axis)
 {
-    const int own = axis - (product->stack - (PyArray_NDIM(array) - product->core[operand]));
-    return own >= 0 && PyArray_DIM(array, own) != 1 ? PyArray_STRIDE(array, own) : 0;
+    const int own = own_axis(array, product, operand, axis);
+    return own >= 0 ? step_of(array, own) : 0;
 }
 
 /* Whether there is something to compute, of shapes that go together. */
@@ -144,12 +155,6 @@ static PyArrayObject *new_output(const struct call *call, const struct product *
     Py_INCREF(dtype);
     return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, dtype, product->ndim,
                                                  product->shape, strides, NULL, 0, NULL);
-}
-
-/* The step of a dimension of one element means nothing: NumPy makes it zero, too. */
-static npy_intp step_of(PyArrayObject *array, int axis)
-{
-    return PyArray_DIM(array, axis) != 1 ? PyArray_STRIDE(array, axis) : 0;
 }
 
 /* Dimensions and steps of one product in the order of the gufunc's signature; those of the stack, which are

@@ -454,7 +454,8 @@ static bool suits_numpy(const struct kernels_of_op *kernels, const struct reques
                         bool accumulates)
 {
     PyArrayObject *array = request->array;
-    struct axes axes = {.ndim = PyArray_NDIM(array)};
+    struct axes axes;
+    axes.ndim = PyArray_NDIM(array);
     if (axes.ndim == 0 || PyArray_TYPE(array) < 0 || PyArray_TYPE(array) > NPY_HALF ||
         (request->dtype != NULL && request->dtype != Py_None) ||
         (request->out != NULL && request->out != Py_None && !PyArray_CheckExact(request->out)) ||
