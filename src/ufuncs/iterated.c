@@ -7,6 +7,24 @@
 #include "shares.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+void call_sort_axes(int axes, int order[], call_turn *turn, const void *context)
+{
+    for (int i = 0; i < axes; i++) {
+        const int axis = axes - 1 - i;
+        int place = i;
+        for (int k = i - 1; k >= 0; k--) {
+            const int turned = turn(context, axis, order[k]);
+            if (turned < 0) {
+                break;
+            }
+            place = turned > 0 ? k : place;
+        }
+        memmove(order + place + 1, order + place, (size_t)(i - place) * sizeof *order);
+        order[place] = axis;
+    }
+}
 
 /* The bytes that an array's elements lie in. */
 static void extent(PyArrayObject *array, const char **first, const char **end)

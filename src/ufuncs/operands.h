@@ -30,6 +30,12 @@ PyObject *call_finish(const struct call *call, PyArrayObject *out);
 int call_errors(void);
 int call_give_errors(const char *name, int raised);
 
+/* Sorts axes 0 to `axes` - 1 as NumPy's iterator does, the fastest first. `turn` says how operands have an
+ * axis and a later one: below 0 if one has them in C order, above 0 if they only have them the other
+ * way, 0 if none tells. */
+typedef int call_turn(const void *context, int axis, int later);
+void call_sort_axes(int axes, int order[], call_turn *turn, const void *context);
+
 /* Whether every input shares no byte with the output, which is given, or coincides with it where
  * that is allowed. */
 bool call_output_is_independent(const struct call *call, bool may_coincide);

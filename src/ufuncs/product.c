@@ -4,8 +4,6 @@
 #include "gufunc.h"
 #include "operands.h"
 
-#include <string.h>
-
 enum {
     MOST_STACK_AXES = 8,
     LONG_STACK = 16, /* products that are worth one call of the loop */
@@ -18,7 +16,6 @@ struct product {
     int core[2];                      /* dimensions of each operand that belong to one product */
     int stack;                        /* those of the result that do not */
     int order[MOST_STACK_AXES];       /* the fastest first */
-    bool is_c;                        /* they are in C order */
     npy_intp dimensions[4], steps[9]; /* as the loop takes them */
     /* What is left of the stack when axes are joined. The loop goes along the last one. */
     int axes;
@@ -104,14 +101,20 @@ static bool suits(const struct call *call, const struct product *product)
            call_output_is_independent(call, false);
 }
 
-/* How operands have two axes of the stack: -1 if one has them in C order, 1 if they only have them the other
- * way, 0 if none tells. */
-static int turn_of(const struct call *call, const struct product *product, int axis, int later)
+/* What turn_of() compares. */
+struct sorted_stack {
+    const struct call *call;
+    const struct product *product;
+};
+
+static int turn_of(const void *context, int axis, int later)
 {
+    const struct sorted_stack *stack = context;
     int turn = 0;
     for (int operand = 0; operand < 2; operand++) {
-        const npy_intp outer = stack_step(call->array[operand], product, operand, axis);
-        const npy_intp inner = stack_step(call->array[operand], product, operand, later);
+        PyArrayObject *array = stack->call->array[operand];
+        const npy_intp outer = stack_step(array, stack->product, operand, axis);
+        const npy_intp inner = stack_step(array, stack->product, operand, later);
         if (outer != 0 && inner != 0) {
             turn = turn < 0 || Py_ABS(inner) <= Py_ABS(outer) ? -1 : 1;
         }
@@ -119,30 +122,13 @@ static int turn_of(const struct call *call, const struct product *product, int a
     return turn;
 }
 
-/* Sorts the axes of the stack as NumPy's iterator does. */
-static void sort_stack(const struct call *call, struct product *product)
-{
-    int *order = product->order;
-    product->is_c = true;
-    for (int i = 0; i < product->stack; i++) {
-        const int axis = product->stack - 1 - i;
-        int place = i;
-        for (int k = i - 1; k >= 0; k--) {
-            const int turn = turn_of(call, product, axis, order[k]);
-            if (turn < 0) {
-                break;
-            }
-            place = turn > 0 ? k : place;
-        }
-        memmove(order + place + 1, order + place, (size_t)(i - place) * sizeof *order);
-        order[place] = axis;
-        product->is_c = product->is_c && place == i;
-    }
-}
-
 static PyArrayObject *new_output(const struct call *call, const struct product *product)
 {
-    if (product->is_c) {
+    bool is_c = true;
+    for (int i = 0; i < product->stack; i++) {
+        is_c = is_c && product->order[i] == product->stack - 1 - i;
+    }
+    if (is_c) {
         return call_new_output(call, product->ndim, product->shape, false);
     }
     PyArray_Descr *dtype = call->row->output;
@@ -265,7 +251,8 @@ bool call_product(const struct call *call, PyObject **result)
     if (out != NULL && !suits(call, &product)) {
         return false;
     }
-    sort_stack(call, &product);
+    const struct sorted_stack stack = {call, &product};
+    call_sort_axes(product.stack, product.order, turn_of, &stack);
     if (out != NULL) {
         Py_INCREF(out);
     } else {

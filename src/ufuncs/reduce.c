@@ -192,24 +192,11 @@ static npy_intp size_of_step(PyArrayObject *array, int axis)
     return step < 0 ? -step : step;
 }
 
-/* As NumPy's iterator sorts: axes whose steps tell nothing stay where they are. */
-static void sort_axes(struct axes *axes, PyArrayObject *array)
+static int turn_of(const void *context, int axis, int later)
 {
-    for (int i = 0; i < axes->ndim; i++) {
-        const int axis = axes->ndim - 1 - i;
-        const npy_intp step = size_of_step(array, axis);
-        int place = i;
-        for (int k = i - 1; k >= 0 && step != 0; k--) {
-            const npy_intp other = size_of_step(array, axes->order[k]);
-            if (other != 0 && other <= step) {
-                break;
-            }
-            place = other != 0 ? k : place;
-        }
-        memmove(axes->order + place + 1, axes->order + place,
-                (size_t)(i - place) * sizeof *axes->order);
-        axes->order[place] = axis;
-    }
+    PyArrayObject *array = (PyArrayObject *)context;
+    const npy_intp outer = size_of_step(array, axis), inner = size_of_step(array, later);
+    return outer == 0 || inner == 0 ? 0 : inner <= outer ? -1 : 1;
 }
 
 /* The steps of a new result, in the order of the array's axes. */
@@ -419,7 +406,7 @@ static PyObject *reduce_array(const struct kernels_of_op *kernels, const struct 
     }
     PyArray_Descr *dtype = PyArray_DescrFromType(result_type);
     reduce.out_size = (size_t)PyDataType_ELSIZE(dtype);
-    sort_axes(&axes, array);
+    call_sort_axes(axes.ndim, axes.order, turn_of, array);
     lay_out(&axes, array, (npy_intp)reduce.out_size);
     struct result result = {.array = NULL};
     if (!reduce_into(&result, &reduce, &axes, request, result_type)) {
@@ -462,7 +449,7 @@ static bool suits_numpy(const struct kernels_of_op *kernels, const struct reques
         !mark_axes(&axes, request->axis)) {
         return false;
     }
-    sort_axes(&axes, array);
+    call_sort_axes(axes.ndim, axes.order, turn_of, array);
     const struct reduction *kernel =
         kernels != NULL ? kernels->of_type[type_of_result(PyArray_TYPE(array))] : NULL;
     const npy_intp forced = elementwise_threshold();
