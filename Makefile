@@ -15,7 +15,7 @@ c_files := $(wildcard src/*/*.[ch] src/*/*/*.[ch] src/*/*/*.cu tests/c/*.[ch] te
 .DELETE_ON_ERROR:
 
 bench: install-bench
-	cd benchmarks && $(venv)/bin/python -m numc_ufuncs bench
+	$(venv)/bin/python -m numc_ufuncs bench
 
 test: install-test
 	$(in_venv) tools/configure.sh "$(build)" -Dtests=true $(SETUP_ARGS)
@@ -29,7 +29,7 @@ lint: $(venv)/bin/python
 	clang-format --dry-run -Werror $(c_files)
 	cppcheck --quiet --std=c11 --language=c --error-exitcode=1 --inline-suppr \
 	    --enable=warning,style,performance,portability --suppressions-list=tools/cppcheck.txt \
-	    -I src/kernels -I src/parallel -DISA=sse2 -D__x86_64__ \
+	    -I src -DISA=sse2 -D__x86_64__ \
 	    '-DPy_BEGIN_ALLOW_THREADS={' '-DPy_END_ALLOW_THREADS=}' src tests/c
 	$(venv)/bin/ruff check .
 	$(venv)/bin/ruff format --check .

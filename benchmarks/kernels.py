@@ -1,6 +1,6 @@
 """Compare every own kernel with NumPy's loop: at least 16 KiB in the cache, one thread.
 
-A kernel stays in ``src/kernels/binary_ops.def`` only while its ratio is at least 1 within the
+A kernel stays in ``src/kernels/elementwise/binary_ops.def`` only while its ratio is at least 1 within the
 spread. Addresses matter (lines that split, pages that alias), so each figure is the median over
 random placements of the operands.
 

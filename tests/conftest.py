@@ -1,20 +1,8 @@
 """What several test modules need."""
 
-import os
-from pathlib import Path
-
 import pytest
 
 import numc_ufuncs as nc
-
-
-@pytest.fixture(autouse=True, scope="session")
-def installed_package_in_subprocesses():
-    """Started at the top of the repository, ``python -c`` would find the uncompiled package."""
-    before = os.getcwd()
-    os.chdir(Path(__file__).parent)
-    yield
-    os.chdir(before)
 
 
 def pytest_runtest_setup(item):

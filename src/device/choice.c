@@ -1,7 +1,7 @@
 /* The cost model: bytes and operations over rates, which give way to what calls were seen to take. */
 #include "choice.h"
 
-#include "parallel.h"
+#include "threads/clock.h"
 
 #include <math.h>
 #include <stdatomic.h>

@@ -2,9 +2,12 @@
  * additions on a device is: one half of it is copied to the other. */
 #include "pipeline.h"
 
-#include "kernels.h"
-#include "parallel.h"
+#include "kernels/copy/tile_pack.h"
+#include "kernels/copy/tile_unpack.h"
+#include "threads/limit.h"
+#include "threads/region.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 enum { SIDE = 64 }; /* of the tiles that are transposed: two fit into the first cache */

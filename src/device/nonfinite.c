@@ -2,8 +2,8 @@
  * show which ones a processor would have raised. */
 #include "pipeline.h"
 
-#include "kernels.h"
-#include "parallel.h"
+#include "threads/limit.h"
+#include "threads/region.h"
 
 #include <fenv.h>
 #include <stdatomic.h>

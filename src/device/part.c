@@ -1,7 +1,9 @@
 /* Gathers and scatters pieces of a stack of matrices. */
 #include "part.h"
 
-#include "kernels.h"
+#include "kernels/copy/stream_copy.h"
+#include "kernels/copy/tile_pack.h"
+#include "kernels/copy/tile_unpack.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* The threads of a call, which copy pieces of the operands to the device and of the result back. */
 #include "run.h"
 
-#include "kernels.h"
+#include "kernels/copy/tile_unpack.h"
 
 #include <sched.h>
 

@@ -2,8 +2,9 @@
 #include "pipeline.h"
 
 #include "choice.h"
-#include "parallel.h"
 #include "run.h"
+#include "threads/limit.h"
+#include "threads/region.h"
 
 #include <stdlib.h>
 

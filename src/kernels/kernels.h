@@ -72,27 +72,6 @@ int kernels_restrict(const char *isa);
 /* The best kernel of the processor, or NULL where none is better than NumPy's own loop. */
 const struct kernel *kernels_find(const char *op, char kind, size_t item_size);
 
-/* memcpy for what the processor does not read again: past its caches where it can do that. */
-void copy_past_cache(char *to, const char *from, size_t bytes);
-
-/* Elements in two dimensions: (r, c) lies at data + r * row_step + c * column_step. */
-struct tile {
-    const char *data;
-    ptrdiff_t rows, columns, row_step, column_step;
-};
-
-/* Copies them to `to`, row by row, without gaps. */
-void tile_pack(size_t item_size, const struct tile *tile, char *to);
-
-/* Whether so many rows, whose columns are without gaps, are enough to be transposed by vectors. */
-bool tile_has_vectors(size_t item_size, ptrdiff_t rows);
-
-/* The other way round: tile->data is without gaps, the steps are those of `to`. */
-void tile_unpack(size_t item_size, const struct tile *tile, char *to);
-
-/* Whether none of n floats of 2, 4 or 8 bytes, next to each other, is infinite or not a number. */
-bool floats_are_finite(size_t size, const char *data, ptrdiff_t n);
-
 /* Likewise for reductions. */
 const struct reduction *reduction_find(const char *op, char kind, size_t item_size);
 

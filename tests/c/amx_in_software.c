@@ -54,4 +54,4 @@ static void multiply_tiles(int sums, int a, int b)
 #define _tile_dpbuud(sums, a, b) multiply_tiles(sums, a, b)
 
 #define ISA amx_in_software
-#include "matmul_amx.c"
+#include "kernels/matmul/matmul_amx.c"

@@ -1,6 +1,6 @@
 /* CPU quotas of control groups, in a made-up /proc and /sys. */
 #include "expect.h"
-#include "parallel.h"
+#include "threads/cgroup.h"
 
 #include <ftw.h>
 #include <limits.h>

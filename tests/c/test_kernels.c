@@ -3,7 +3,7 @@
  * --quick compares a tenth, for emulators and sanitizers. */
 #include "expect.h"
 #include "half.h"
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 #include <fenv.h>
 #include <math.h>

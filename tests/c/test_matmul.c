@@ -1,8 +1,8 @@
 /* Every matrix kernel of one instruction set against three nested loops.
  * Usage: test_matmul [--time | --quick] [ISA]; without an ISA all that this processor has. */
 #include "expect.h"
-#include "kernels.h"
-#include "matmul_kernels.h"
+#include "kernels/kernels.h"
+#include "kernels/matmul/matmul_kernels.h"
 
 #include <fenv.h>
 #include <float.h>

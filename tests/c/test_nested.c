@@ -1,7 +1,11 @@
 /* Calls over operands in several dimensions, against plain loops; and the packing of their tiles. */
+#include "engine/elementwise.h"
+#include "engine/nested.h"
 #include "expect.h"
-#include "kernels.h"
-#include "parallel.h"
+#include "kernels/copy/stream_copy.h"
+#include "kernels/copy/tile_pack.h"
+#include "threads/limit.h"
+#include "threads/region.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* The order guard against a model that looks at every byte. */
+#include "engine/overlap.h"
 #include "expect.h"
-#include "parallel.h"
 
 enum { ARENA = 1024, MOST_ELEMENTS = 12, CALLS = 300000 };
 

@@ -1,11 +1,11 @@
 /* Products through the pipeline on the fake device, against plain loops; then with every call of the
  * device failing once. */
-#include "choice.h"
-#include "fake.h"
-#include "parallel.h"
-#include "pipeline.h"
-#include "plan.h"
+#include "device/choice.h"
+#include "device/fake.h"
+#include "device/pipeline.h"
+#include "device/plan.h"
 #include "problem.h"
+#include "threads/limit.h"
 
 #include <fenv.h>
 #include <math.h>

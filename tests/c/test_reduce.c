@@ -3,7 +3,7 @@
  * Usage: test_reduce [--quick] [ISA]; without an ISA all that this processor has. --quick computes the
  * large sums of contiguous elements only, for emulators and sanitizers. */
 #include "expect.h"
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 #include <fenv.h>
 #include <float.h>

@@ -1,6 +1,9 @@
 /* Running on threads: shares, floating-point state, concurrent callers, fork, element-wise calls. */
+#include "engine/elementwise.h"
 #include "expect.h"
-#include "parallel.h"
+#include "threads/clock.h"
+#include "threads/limit.h"
+#include "threads/region.h"
 
 #include <dirent.h>
 #include <fenv.h>

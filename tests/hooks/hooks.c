@@ -1,7 +1,7 @@
 /* Test-only hooks into calls of ufuncs: counts those of ours, and leads NumPy's to ours, so that
  * operators reach them. Hooks are never taken off; install them before other threads compute. */
 #define NUMC_IMPORTS_NUMPY
-#include "numpy_api.h"
+#include "numpy/numpy_api.h"
 
 #include <stdatomic.h>
 

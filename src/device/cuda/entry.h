@@ -2,7 +2,7 @@
 #ifndef NUMC_CUDA_ENTRY_H
 #define NUMC_CUDA_ENTRY_H
 
-#include "device.h"
+#include "device/device.h"
 
 struct cuda_library {
     /* The number of devices. 0 or less: `why` says what is missing. Takes no memory on any. */

@@ -2,7 +2,7 @@
 #ifndef NUMC_CUDA_SLAB_H
 #define NUMC_CUDA_SLAB_H
 
-#include "device.h"
+#include "device/device.h"
 
 struct slab {
     ptrdiff_t first, k; /* of the products that make an element */

@@ -1,0 +1,19 @@
+/* Running results of whole operands, on all cores. */
+#ifndef NUMC_ACCUMULATE_H
+#define NUMC_ACCUMULATE_H
+
+#include <stddef.h>
+
+struct reduction;
+
+/* out[k] = before combined with in[0] ... in[k], for kernels that can; `in` and `out` coincide or share
+ * no byte. */
+struct accumulate {
+    const struct reduction *kernel;
+    const char *before, *in;
+    char *out;
+    ptrdiff_t in_step, out_step, n;
+};
+void accumulate_run(const struct accumulate *accumulate);
+
+#endif

@@ -1,0 +1,73 @@
+/* All kernels of one instruction set but matrix products; compiled once per ISA with -DISA=<name>, and
+ * with -DHALF_ONLY or -DMATMUL_ONLY where the others would be no better than those of the ISA below.
+ * Everything is static but the table: two copies of an inline function, compiled with different
+ * flags, must never meet in the linker. */
+#include "kernels.h"
+#include "vector.h"
+
+#ifdef MATMUL_ONLY
+static const struct kernel *const rows[] = {NULL};
+static const struct reduction *const reductions[] = {NULL};
+#else
+#include "kernels/reduction/reduction_kernels.h"
+
+#ifndef HALF_ONLY
+#define DTYPE uint8
+#define CLASS INTEGER
+#define KIND 'i'
+#define ELEMENT uint8_t
+#define WIDE unsigned
+#include "kernels/elementwise/binary_template.h"
+
+#define DTYPE uint16
+#define CLASS INTEGER
+#define KIND 'i'
+#define ELEMENT uint16_t
+#define WIDE unsigned
+#include "kernels/elementwise/binary_template.h"
+
+#define DTYPE uint32
+#define CLASS INTEGER
+#define KIND 'i'
+#define ELEMENT uint32_t
+#define WIDE uint32_t
+#include "kernels/elementwise/binary_template.h"
+
+#define DTYPE uint64
+#define CLASS INTEGER
+#define KIND 'i'
+#define ELEMENT uint64_t
+#define WIDE uint64_t
+#include "kernels/elementwise/binary_template.h"
+
+#define DTYPE float32
+#define CLASS FLOAT
+#define KIND 'f'
+#define ELEMENT float
+#define WIDE float
+#include "kernels/elementwise/binary_template.h"
+
+#define DTYPE float64
+#define CLASS FLOAT
+#define KIND 'f'
+#define ELEMENT double
+#define WIDE double
+#include "kernels/elementwise/binary_template.h"
+
+#include "kernels/elementwise/quotients.h"
+#endif
+
+#include "kernels/elementwise/half_kernels.h"
+
+static const struct kernel *const rows[] = {
+#ifndef HALF_ONLY
+    rows_uint8, rows_uint16, rows_uint32, rows_uint64, rows_float32, rows_float64, rows_quotients,
+#endif
+#if HAS_HALF
+    rows_half,
+#endif
+    NULL,
+};
+#endif
+
+const struct kernels JOIN(kernels, ISA) = {STRING(ISA), rows, reductions};

@@ -1,0 +1,48 @@
+"""NumPy ufuncs that use the whole machine.
+
+``add``, ``subtract``, ``multiply``, ``divide`` and ``matmul`` are `numpy.ufunc` objects with SIMD
+kernels and threads inside. `parallel` runs any other ufunc on all cores, and every ufunc of NumPy
+is at hand in that form: ``numc_ufuncs.exp`` is ``parallel(numpy.exp)``.
+"""
+
+import numpy as _np
+
+try:
+    import numc_ufuncs._core as _core  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "numc_ufuncs._core":
+        raise
+    raise ImportError(
+        f"{__path__[0]} has no compiled part: it is the source tree, or an incomplete installation"
+    ) from error
+
+from ._config import config, get_config, info, last_call, set_config, show_config
+from ._ufuncs import own as _own
+from ._ufuncs import parallel
+from ._version import __version__
+
+globals().update(_own)
+
+__all__ = [
+    "__version__",
+    "config",
+    "get_config",
+    "info",
+    "last_call",
+    "parallel",
+    "set_config",
+    "show_config",
+]
+__all__ += list(_own)
+
+
+def __getattr__(name):
+    ufunc = getattr(_np, name, None) if not name.startswith("_") else None
+    if type(ufunc) is not _np.ufunc:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = parallel(ufunc)
+    return globals()[name]
+
+
+def __dir__():
+    return sorted({*globals(), *(n for n, v in vars(_np).items() if type(v) is _np.ufunc)})

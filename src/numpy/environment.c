@@ -1,0 +1,64 @@
+/* Reads the NUMC_* variables, once, at import. */
+#include "environment.h"
+
+#include "numpy_api.h"
+
+#include "devices.h"
+#include "engine/elementwise.h"
+#include "kernels/kernels.h"
+#include "threads/limit.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int warn_ignored(const char *name, const char *value, const char *rule)
+{
+    return PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "%s='%s' is ignored: it must be %s", name,
+                            value, rule);
+}
+
+/* A decimal number from 1 to `most`, which `rule` tells; 0 when the variable is unset or empty. */
+static int read_number(const char *name, unsigned long long most, const char *rule,
+                       unsigned long long *number)
+{
+    *number = 0;
+    const char *text = getenv(name);
+    if (text == NULL || *text == '\0') {
+        return 0;
+    }
+    errno = 0;
+    const unsigned long long value = strtoull(text, NULL, 10);
+    if (text[strspn(text, "0123456789")] != '\0' || errno != 0 || value < 1 || value > most) {
+        return warn_ignored(name, text, rule);
+    }
+    *number = value;
+    return 0;
+}
+
+static int apply_isa(void)
+{
+    const char *isa = getenv("NUMC_ISA");
+    if (isa == NULL || *isa == '\0' || kernels_restrict(isa) == 0) {
+        return 0;
+    }
+    return warn_ignored("NUMC_ISA", isa, "one of those that info()['isa_available'] lists");
+}
+
+int environment_apply(void)
+{
+    static const char positive[] = "an integer of at least 1";
+    unsigned long long most_threads, threshold, device_memory;
+    if (apply_isa() < 0 ||
+        read_number("NUMC_GPU_MEMORY_LIMIT", SIZE_MAX, "a number of bytes", &device_memory) < 0 ||
+        read_number("NUMC_NUM_THREADS", INT_MAX, positive, &most_threads) < 0 ||
+        read_number("NUMC_PARALLEL_THRESHOLD", INT_MAX, positive, &threshold) < 0) {
+        return -1;
+    }
+    const char *cgroup_root = getenv("NUMC_CGROUP_ROOT");
+    threads_initialize((int)most_threads, cgroup_root != NULL ? cgroup_root : "");
+    elementwise_set_threshold((int)threshold);
+    return devices_initialize((size_t)device_memory);
+}

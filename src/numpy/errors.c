@@ -1,0 +1,123 @@
+/* Carries a Python exception from the thread that met it to the thread that called the ufunc.
+ * A loop raises between PyGILState_Ensure and PyGILState_Release. On a thread that Python does not
+ * know, Release would destroy the thread state and the exception with it; so workers get a thread
+ * state of their own, which they keep until they end. */
+#include "errors.h"
+
+#include <pthread.h>
+
+static PyInterpreterState *interpreter;
+static pthread_key_t worker_state;
+
+static bool finalizing(void)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return Py_IsFinalizing();
+#else
+    return _Py_IsFinalizing();
+#endif
+}
+
+static void forget_worker(void *state)
+{
+    if (!finalizing()) {
+        PyEval_RestoreThread(state);
+        PyThreadState_Clear(state);
+        PyThreadState_DeleteCurrent();
+    }
+}
+
+int failure_initialize(void)
+{
+    interpreter = PyInterpreterState_Get();
+    if (pthread_key_create(&worker_state, forget_worker) != 0) {
+        PyErr_SetString(PyExc_ImportError, "numc_ufuncs: no thread-specific key is left");
+        return -1;
+    }
+    return 0;
+}
+
+static bool holds_gil(void)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    PyThreadState *current = PyThreadState_GetUnchecked();
+#else
+    PyThreadState *current = _PyThreadState_UncheckedGet();
+#endif
+    return current != NULL && current == PyGILState_GetThisThreadState();
+}
+
+/* Reads the thread's own state, which needs no GIL. */
+static bool has_exception(const PyThreadState *state)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return state->current_exception != NULL;
+#else
+    return state->curexc_type != NULL;
+#endif
+}
+
+void failure_before_threads(void *call)
+{
+    struct failure *failure = call;
+    failure->threads_run = true;
+    /* NumPy keeps the GIL for up to 500 elements: a worker that waits for it would never end. */
+    failure->released = holds_gil() ? PyEval_SaveThread() : NULL;
+}
+
+void failure_after_threads(void *call)
+{
+    struct failure *failure = call;
+    failure->threads_run = false;
+    if (failure->released != NULL) {
+        PyEval_RestoreThread(failure->released);
+    }
+    if (failure->type != NULL) {
+        const PyGILState_STATE gil = PyGILState_Ensure();
+        PyErr_Restore(failure->type, failure->value, failure->traceback);
+        PyGILState_Release(gil);
+    }
+}
+
+void failure_before_part(const struct failure *failure)
+{
+    if (failure->threads_run && PyGILState_GetThisThreadState() == NULL) {
+        PyThreadState *state = PyThreadState_New(interpreter);
+        if (state != NULL) {
+            pthread_setspecific(worker_state, state);
+        }
+    }
+}
+
+void failure_after_part(struct failure *failure, ptrdiff_t first)
+{
+    if (!failure->threads_run) {
+        return;
+    }
+    PyThreadState *state = PyGILState_GetThisThreadState();
+    if (state == NULL || !has_exception(state)) {
+        return;
+    }
+    /* One part at a time, by a lock that is never held while waiting for the GIL. */
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    PyObject *type, *value, *traceback;
+    PyEval_RestoreThread(state);
+    PyErr_Fetch(&type, &value, &traceback);
+    pthread_mutex_lock(&lock);
+    const bool earliest = failure->type == NULL || first < failure->first;
+    if (earliest) {
+        PyObject *const later[] = {failure->type, failure->value, failure->traceback};
+        failure->type = type;
+        failure->value = value;
+        failure->traceback = traceback;
+        failure->first = first;
+        type = later[0];
+        value = later[1];
+        traceback = later[2];
+    }
+    pthread_mutex_unlock(&lock);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    PyEval_SaveThread();
+}

@@ -1,0 +1,46 @@
+/* The inner loops of matmul, vecdot, matvec and vecmat: our kernels, or NumPy's own loops, which call
+ * BLAS, with stacks of small matrices spread over threads. */
+#ifndef NUMC_GUFUNC_H
+#define NUMC_GUFUNC_H
+
+#include "numpy_api.h"
+
+#include "engine/matmul.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+enum gufunc { MATMUL, VECDOT, MATVEC, VECMAT };
+
+struct gufunc_loop {
+    enum gufunc gufunc;
+    const struct matmul_kernel *kernel;
+    const struct matmul_bits *bits;
+    npy_intp item_size;
+    bool is_complex;
+    bool has_blas; /* NumPy's loop calls it, and it may use threads of its own */
+    PyUFuncGenericFunction numpy_function;
+    void *numpy_data;
+};
+
+/* Whether that is the name of one, and which. */
+bool gufunc_is_named(const char *name, enum gufunc *gufunc);
+
+/* Prepares `loop` for one row of the type table of gufunc `name`. False if the row should stay
+ * NumPy's: another gufunc, or a loop over Python objects. */
+bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char types[], int operands,
+                       PyUFuncGenericFunction numpy_function, void *numpy_data);
+
+/* How many calls of loops our kernels computed so far, and how many NumPy's own loops did. */
+extern struct gufunc_counts {
+    _Atomic unsigned long long ours, numpys;
+} gufunc_counts;
+
+/* The function to register, with a struct gufunc_loop as its data. */
+void gufunc_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data);
+
+/* "matvec" or "vecmat" for a NumPy that lacks them (before 2.2), made of the loops of its matmul and
+ * vecdot. Each can be made once. */
+PyObject *gufunc_make(const char *name, PyUFuncObject *matmul, PyUFuncObject *vecdot);
+
+#endif

@@ -1,0 +1,239 @@
+/* The extension module numc_ufuncs._core: what the Python package is made of. */
+#define NUMC_IMPORTS_NUMPY
+#include "numpy_api.h"
+
+#include "call.h"
+#include "engine/bandwidth.h"
+#include "engine/elementwise.h"
+#include "environment.h"
+#include "errors.h"
+#include "kernels/kernels.h"
+#include "matmul_loop.h"
+#include "methods.h"
+#include "offload.h"
+#include "plugin.h"
+#include "reduction_call.h"
+#include "threads/cgroup.h"
+#include "threads/limit.h"
+#include "threads/region.h"
+
+static PyObject *parallel_clone(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyUFuncObject *original;
+    const char *op, *doc;
+    PyObject *serial_if;
+    if (!PyArg_ParseTuple(args, "O!zsO:parallel_clone", &PyUFunc_Type, &original, &op, &doc,
+                          &serial_if)) {
+        return NULL;
+    }
+    return clone_ufunc(original, op, doc, serial_if != Py_None ? serial_if : NULL);
+}
+
+static PyObject *make_gufunc(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *name;
+    PyUFuncObject *matmul, *vecdot;
+    if (!PyArg_ParseTuple(args, "sO!O!:make_gufunc", &name, &PyUFunc_Type, &matmul, &PyUFunc_Type,
+                          &vecdot)) {
+        return NULL;
+    }
+    return gufunc_make(name, matmul, vecdot);
+}
+
+static PyObject *set_process_threads(PyObject *module, PyObject *args)
+{
+    (void)module;
+    int threads;
+    if (!PyArg_ParseTuple(args, "i:set_process_threads", &threads)) {
+        return NULL;
+    }
+    threads_set_for_process(threads);
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_thread_threads(PyObject *module, PyObject *args)
+{
+    (void)module;
+    int threads;
+    if (!PyArg_ParseTuple(args, "i:set_thread_threads", &threads)) {
+        return NULL;
+    }
+    threads_set_for_this_thread(threads);
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_thread_threads(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromLong(threads_of_this_thread());
+}
+
+static PyObject *thread_limit(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    const struct thread_limit limit = threads_limit();
+    return Py_BuildValue("is", limit.threads, limit.reason);
+}
+
+static PyObject *cgroup_quota(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *root;
+    if (!PyArg_ParseTuple(args, "s:cgroup_quota", &root)) {
+        return NULL;
+    }
+    return PyLong_FromLong(cgroup_cpus(root));
+}
+
+static PyObject *set_parallel_threshold(PyObject *module, PyObject *args)
+{
+    (void)module;
+    Py_ssize_t elements;
+    if (!PyArg_ParseTuple(args, "n:set_parallel_threshold", &elements)) {
+        return NULL;
+    }
+    const ptrdiff_t before = elementwise_threshold();
+    elementwise_set_threshold(elements);
+    return PyLong_FromSsize_t(before);
+}
+
+static PyObject *regions(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromUnsignedLongLong(region_count());
+}
+
+static PyObject *short_calls(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return Py_BuildValue("KKKKK", call_counts.one_loop, call_counts.nested, call_counts.ranged,
+                         call_counts.whole, call_counts.products);
+}
+
+static PyObject *reductions(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return Py_BuildValue("KK", (unsigned long long)reduce_arrays(),
+                         (unsigned long long)reduce_loops());
+}
+
+static PyObject *matmuls(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return Py_BuildValue("KK", atomic_load(&gufunc_counts.ours),
+                         atomic_load(&gufunc_counts.numpys));
+}
+
+static PyObject *active_threads(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromLong(region_active());
+}
+
+static PyObject *measured_bandwidth(PyObject *args, enum bandwidth what)
+{
+    Py_ssize_t bytes;
+    int threads;
+    if (!PyArg_ParseTuple(args, "ni", &bytes, &threads)) {
+        return NULL;
+    }
+    if (bytes < 64) {
+        return PyErr_Format(PyExc_ValueError, "bytes must be at least 64, not %zd", bytes);
+    }
+    double per_second;
+    Py_BEGIN_ALLOW_THREADS per_second = bandwidth_measure(what, (size_t)bytes, threads);
+    Py_END_ALLOW_THREADS return per_second > 0 ? PyFloat_FromDouble(per_second) : PyErr_NoMemory();
+}
+
+static PyObject *stream_bandwidth(PyObject *module, PyObject *args)
+{
+    (void)module;
+    return measured_bandwidth(args, BANDWIDTH_STREAMING_ADD);
+}
+
+static PyObject *copy_bandwidth(PyObject *module, PyObject *args)
+{
+    (void)module;
+    return measured_bandwidth(args, BANDWIDTH_COPY);
+}
+
+static PyObject *isas(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    PyObject *names = PyList_New(0);
+    for (int i = 0; names != NULL && kernels_isa(i) != NULL; i++) {
+        if (kernels_of_isa(kernels_isa(i)) == NULL) {
+            continue;
+        }
+        PyObject *name = PyUnicode_FromString(kernels_isa(i));
+        if (name == NULL || PyList_Append(names, name) < 0) {
+            Py_CLEAR(names);
+        }
+        Py_XDECREF(name);
+    }
+    return names != NULL ? Py_BuildValue("sN", kernels_selected_isa(), names) : NULL;
+}
+
+static PyMethodDef methods[] = {
+    {"parallel_clone", parallel_clone, METH_VARARGS,
+     "parallel_clone(ufunc, op, doc, serial_if): a ufunc with the same loops, run on all cores."},
+    {"make_gufunc", make_gufunc, METH_VARARGS,
+     "make_gufunc(name, matmul, vecdot): matvec or vecmat, of the loops of matmul and vecdot."},
+    {"set_process_threads", set_process_threads, METH_VARARGS, "Threads of the process; 0 unsets."},
+    {"set_thread_threads", set_thread_threads, METH_VARARGS,
+     "Threads for calls of this thread; 0 unsets."},
+    {"get_thread_threads", get_thread_threads, METH_NOARGS, "What set_thread_threads set."},
+    {"thread_limit", thread_limit, METH_NOARGS, "(threads that a call may use, why so many)."},
+    {"cgroup_quota", cgroup_quota, METH_VARARGS, "CPUs granted by the cgroup below root, or 0."},
+    {"set_parallel_threshold", set_parallel_threshold, METH_VARARGS,
+     "Elements from which calls use threads, 0 to learn it; returns the value before."},
+    {"regions", regions, METH_NOARGS, "How often several threads ran so far."},
+    {"short_calls", short_calls, METH_NOARGS,
+     "How many calls took the short way so far: (in one loop, over axes, in ranges, "
+     "as a whole, products)."},
+    {"reductions", reductions, METH_NOARGS,
+     "(arrays that our methods reduced, calls of loops that our kernels reduced or accumulated)."},
+    {"matmuls", matmuls, METH_NOARGS,
+     "(calls of matmul's loops that our kernels computed, that NumPy's own loops did)."},
+    {"active_threads", active_threads, METH_NOARGS, "Threads that compute now, callers included."},
+    {"stream_bandwidth", stream_bandwidth, METH_VARARGS,
+     "stream_bandwidth(bytes, threads): bytes/s of a plain streaming add of arrays of that size."},
+    {"copy_bandwidth", copy_bandwidth, METH_VARARGS,
+     "copy_bandwidth(bytes, threads): bytes/s of a plain copy of an array of that size."},
+    {"isas", isas, METH_NOARGS, "(instruction set in use, [instruction sets available])."},
+    {NULL, NULL, 0, NULL},
+};
+
+static int execute(PyObject *module)
+{
+    if (PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 || environment_apply() < 0 ||
+        failure_initialize() < 0 || call_initialize() < 0 || methods_initialize() < 0 ||
+        offload_add_functions(module) < 0) {
+        return -1;
+    }
+    return 0;
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, execute},
+#ifdef Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "numc_ufuncs._core",
+    .m_methods = methods,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__core(void);
+
+PyMODINIT_FUNC PyInit__core(void)
+{
+    return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,251 @@
+/* Decides where a product is computed, and what becomes of it when a device fails. */
+#include "offload.h"
+
+#include "call_record.h"
+#include "devices.h"
+#include "errors.h"
+#include "threads/limit.h"
+
+#include <fenv.h>
+#include <stdio.h>
+
+/* Fewer operations than this are done sooner on any processor than a device is told of them. */
+static const double LEAST_OPERATIONS = 2e6, LEAST_INTEGER_OPERATIONS = 1e6;
+
+/* A call, on its way. */
+struct attempt {
+    const struct offload *offload;
+    char **args;
+    const npy_intp *dimensions, *steps;
+    struct matmul_task task;
+    bool forbidden, forced;
+    int ordinal;
+    int exceptions; /* floating-point ones, that the device's result tells of */
+};
+
+bool offload_initialize(struct offload *offload, const char types[],
+                        PyUFuncGenericFunction processor, void *processor_data)
+{
+    const int type = types[0];
+    const bool has_one = PyTypeNum_ISBOOL(type) || PyTypeNum_ISINTEGER(type) || type == NPY_HALF ||
+                         type == NPY_FLOAT || type == NPY_DOUBLE || type == NPY_CFLOAT ||
+                         type == NPY_CDOUBLE;
+    PyArray_Descr *dtype = has_one ? PyArray_DescrFromType(type) : NULL;
+    if (dtype == NULL || types[1] != type || types[2] != type) {
+        PyErr_Clear();
+        Py_XDECREF(dtype);
+        return false;
+    }
+    offload->op = "matmul";
+    offload->type.kind = PyTypeNum_ISBOOL(type)      ? ELEMENT_BOOL
+                         : PyTypeNum_ISINTEGER(type) ? ELEMENT_INTEGER
+                         : PyTypeNum_ISCOMPLEX(type) ? ELEMENT_COMPLEX
+                                                     : ELEMENT_FLOAT;
+    offload->type.size = (size_t)PyDataType_ELSIZE(dtype);
+    offload->processor = processor;
+    offload->processor_data = processor_data;
+    Py_DECREF(dtype);
+    return true;
+}
+
+static struct matmul_task task_of(const struct offload *offload, char **args,
+                                  const npy_intp *dimensions, const npy_intp *steps,
+                                  const struct offload_options *options)
+{
+    return (struct matmul_task){
+        .type = offload->type,
+        .precision = (enum precision)options->precision,
+        .kernel = (enum gemm_kernel)options->kernel,
+        .batch = dimensions[0],
+        .m = dimensions[1],
+        .k = dimensions[2],
+        .n = dimensions[3],
+        .a = {args[0], steps[0], steps[3], steps[4]},
+        .b = {args[1], steps[1], steps[5], steps[6]},
+        .c = {args[2], steps[2], steps[7], steps[8]},
+    };
+}
+
+static void run_on_processor(const struct offload *offload, char **args, const npy_intp *dimensions,
+                             const npy_intp *steps)
+{
+    offload->processor(args, dimensions, steps, offload->processor_data);
+}
+
+/* ---- failures, told to Python ---- */
+
+static void raise_failure(const struct attempt *attempt, enum status status, const char *why)
+{
+    const PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *type = status == STATUS_NO_HOST_MEMORY || status == STATUS_NO_DEVICE_MEMORY
+                         ? PyExc_MemoryError
+                         : PyExc_RuntimeError;
+    if (!PyErr_Occurred()) {
+        PyErr_Format(type, "%s on device 'cuda:%d' failed, the result is not complete: %s",
+                     attempt->offload->op, attempt->ordinal, why);
+    }
+    PyGILState_Release(gil);
+}
+
+static void warn_of_loss(const struct attempt *attempt, const char *why)
+{
+    const PyGILState_STATE gil = PyGILState_Ensure();
+    if (!PyErr_Occurred()) {
+        PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                         "device 'cuda:%d' is lost, this process computes without it from now on: "
+                         "%s",
+                         attempt->ordinal, why);
+    }
+    PyGILState_Release(gil);
+}
+
+static const char *text_of(enum status status)
+{
+    switch (status) {
+    case STATUS_NO_HOST_MEMORY:
+        return "out of host memory";
+    case STATUS_NO_DEVICE_MEMORY:
+        return "out of device memory";
+    case STATUS_UNSUPPORTED:
+        return "it computes no such product";
+    default:
+        return "it failed";
+    }
+}
+
+/* ---- the device ---- */
+
+static enum status run_on_device(struct attempt *attempt, struct pipeline_report *report, char *why,
+                                 size_t size)
+{
+    const struct matmul_task *task = &attempt->task;
+    struct device *device = device_of(attempt->ordinal);
+    const char *unsupported;
+    if (!device->supports(device, task, &unsupported)) {
+        snprintf(why, size, "%s", unsupported);
+        return STATUS_UNSUPPORTED;
+    }
+    const enum status status = pipeline_matmul(device_pipeline(attempt->ordinal), task, report);
+    if (status == STATUS_OK) {
+        if (matmul_is_symmetric(task)) {
+            matmul_mirror(task);
+        }
+        if (report->nonfinite) {
+            attempt->exceptions = nonfinite_exceptions(task);
+        }
+        return status;
+    }
+    char problem[256] = "";
+    device->explain(device, problem, sizeof problem);
+    snprintf(why, size, "%s%s%s", text_of(status), *problem != '\0' ? ": " : "", problem);
+    if (status == STATUS_LOST && device_give_up(attempt->ordinal, why)) {
+        warn_of_loss(attempt, why);
+    }
+    return status;
+}
+
+static bool try_device_raising(struct attempt *attempt, int threads, char *why, size_t size)
+{
+    if (device_start(attempt->ordinal) != DEVICE_UP) {
+        snprintf(why, size, "%s", device_reason(attempt->ordinal));
+        if (attempt->forced) {
+            raise_failure(attempt, STATUS_UNAVAILABLE, why);
+        }
+        return attempt->forced;
+    }
+    struct device *device = device_of(attempt->ordinal);
+    if (!attempt->forced &&
+        !choice_prefers_device(&device_choice, &attempt->task, threads, device)) {
+        snprintf(why, size, "sooner done on the processor");
+        return false;
+    }
+    struct pipeline_report report = {.threads = 0};
+    const double before = device_choice.clock();
+    const enum status status = run_on_device(attempt, &report, why, size);
+    if (status == STATUS_OK) {
+        const double seconds = device_choice.clock() - before;
+        if (attempt->ordinal == 0) {
+            choice_note_device(&device_choice, &attempt->task, seconds, device);
+        }
+        device_times = report.times;
+        call_record_set(attempt->offload->op, device->name,
+                        attempt->forced ? "asked for" : "sooner done there", seconds,
+                        report.threads);
+    } else if (attempt->forced) {
+        raise_failure(attempt, status, why);
+    }
+    return status == STATUS_OK || attempt->forced;
+}
+
+/* True: the call is over, with a result or an exception. Otherwise `why` says why not. The driver and
+ * cuBLAS divide by zero and the like for purposes of their own: nobody is told. */
+static bool try_device(struct attempt *attempt, int threads, char *why, size_t size)
+{
+    fenv_t environment;
+    feholdexcept(&environment);
+    const bool over = try_device_raising(attempt, threads, why, size);
+    fesetenv(&environment);
+    feraiseexcept(attempt->exceptions);
+    return over;
+}
+
+/* Whether to try the device; otherwise `why` says why not. */
+static bool tries_device(const struct attempt *attempt, int threads, char *why, size_t size)
+{
+    const enum device_state state = device_state(attempt->ordinal);
+    snprintf(why, size, "%s",
+             attempt->forbidden       ? "asked for"
+             : state == DEVICE_UNUSED ? "starting a device would take longer"
+                                      : device_reason(attempt->ordinal));
+    return !attempt->forbidden &&
+           (attempt->forced || state == DEVICE_UP ||
+            (state == DEVICE_UNUSED &&
+             choice_is_worth_starting(&device_choice, &attempt->task, threads)));
+}
+
+static void run_attempt(struct attempt *attempt)
+{
+    char why[512];
+    const int threads = threads_limit().threads;
+    if (tries_device(attempt, threads, why, sizeof why) &&
+        try_device(attempt, threads, why, sizeof why)) {
+        return;
+    }
+    const double before = device_choice.clock();
+    run_on_processor(attempt->offload, attempt->args, attempt->dimensions, attempt->steps);
+    const double seconds = device_choice.clock() - before;
+    choice_note_processor(&device_choice, &attempt->task, seconds, threads,
+                          attempt->forbidden || device_state(attempt->ordinal) != DEVICE_UNUSED);
+    call_record_set(attempt->offload->op, "cpu", why, seconds, threads);
+}
+
+void offload_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data)
+{
+    const struct offload *offload = data;
+    const struct offload_options options = offload_options();
+    const double operations = 2.0 * (double)dimensions[0] * (double)dimensions[1] *
+                              (double)dimensions[2] * (double)dimensions[3];
+    const double least =
+        offload->type.kind <= ELEMENT_INTEGER ? LEAST_INTEGER_OPERATIONS : LEAST_OPERATIONS;
+    const bool forced = options.device >= OFFLOAD_CUDA;
+    if (operations == 0 || (!forced && operations < least)) {
+        run_on_processor(offload, args, dimensions, steps);
+        call_record_short(offload->op, "too small for a device");
+        return;
+    }
+    struct attempt attempt = {
+        .offload = offload,
+        .args = args,
+        .dimensions = dimensions,
+        .steps = steps,
+        .task = task_of(offload, args, dimensions, steps, &options),
+        .forbidden = options.device == OFFLOAD_CPU,
+        .forced = forced,
+        .ordinal = forced ? options.device - OFFLOAD_CUDA : 0,
+    };
+    /* NumPy keeps the GIL for small calls; starting a device needs others to get it. */
+    struct failure failure = {.threads_run = false};
+    failure_before_threads(&failure);
+    run_attempt(&attempt);
+    failure_after_threads(&failure);
+}

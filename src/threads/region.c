@@ -1,0 +1,108 @@
+/* Runs a function on several threads, and keeps concurrent callers within the machine. */
+#include "engine/elementwise.h"
+#include "pool.h"
+#include "region.h"
+
+#include <fenv.h>
+#include <omp.h>
+#include <pthread.h>
+
+struct region {
+    region_share *share;
+    void *context;
+    fenv_t environment;
+    _Atomic int raised; /* exception flags */
+};
+
+static _Atomic int threads_active;
+static _Atomic uint64_t regions;
+static _Thread_local bool inside;
+static bool forked;
+
+/* A forked child is one of many, more often than not: it computes on one thread. */
+static void after_fork_in_child(void)
+{
+    forked = true;
+    atomic_store(&threads_active, 0);
+}
+
+void region_initialize(void)
+{
+    pthread_atfork(NULL, NULL, after_fork_in_child);
+}
+
+bool region_available(void)
+{
+    return !forked && !inside && !omp_in_parallel();
+}
+
+int region_active(void)
+{
+    return atomic_load(&threads_active);
+}
+
+uint64_t region_count(void)
+{
+    return atomic_load(&regions);
+}
+
+/* Takes up to `wanted` threads, the caller's own among them, out of what is not in use. */
+static int take_threads(int wanted)
+{
+    int active = atomic_load(&threads_active);
+    int taken;
+    do {
+        const int unused = wanted - active;
+        taken = unused > 1 ? unused : 1;
+    } while (!atomic_compare_exchange_weak(&threads_active, &active, active + taken));
+    return taken;
+}
+
+static void run_on_worker(void *context, int index)
+{
+    struct region *region = context;
+    inside = true;
+    fesetenv(&region->environment);
+    feclearexcept(FE_ALL_EXCEPT);
+    region->share(region->context, index);
+    atomic_fetch_or(&region->raised, fetestexcept(FE_ALL_EXCEPT));
+}
+
+static int run_with_workers(int workers, region_share *share, void *context)
+{
+    struct region region = {.share = share, .context = context};
+    struct call call;
+    call.task = run_on_worker;
+    call.context = &region;
+    fegetenv(&region.environment);
+    workers_call(&call, workers);
+    if (elementwise_threshold() != 0) {
+        workers_await(&call); /* tests want to see them at work */
+    }
+    inside = true;
+    share(context, 0);
+    inside = false;
+    const int came = workers_dismiss(&call);
+    atomic_fetch_add(&regions, came > 0);
+    if (region.raised != 0) {
+        feraiseexcept(region.raised);
+    }
+    return 1 + came;
+}
+
+int region_run(int threads, region_share *share, void *context)
+{
+    if (threads <= 1 || !region_available()) {
+        share(context, 0);
+        return 1;
+    }
+    const int taken = take_threads(threads);
+    int count = 1;
+    if (taken > 1) {
+        count = run_with_workers(taken - 1, share, context);
+    } else {
+        share(context, 0);
+    }
+    atomic_fetch_sub(&threads_active, taken);
+    return count;
+}

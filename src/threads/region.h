@@ -1,0 +1,28 @@
+/* Runs a function on several threads, and keeps concurrent callers within the machine. */
+#ifndef NUMC_REGION_H
+#define NUMC_REGION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+void region_initialize(void);
+
+/* Calls share(context, index) on the calling thread, index 0, and on up to `threads` - 1 others at once,
+ * each with an index of its own below `threads`. Any of those may come late or not at all: because
+ * concurrent callers use the machine, the system grants no more threads or keeps them from a processor,
+ * or this is a forked child. So every share takes work until none is left; then those that came have
+ * done it all. Workers compute in the caller's floating-point environment, and the exception flags that
+ * they raise are raised in the caller. Returns the number of threads that came. */
+typedef void region_share(void *context, int index);
+int region_run(int threads, region_share *share, void *context);
+
+/* Whether region_run could use more than one thread now. */
+bool region_available(void);
+
+/* Threads that region_run with more than one thread occupies now, callers included. */
+int region_active(void);
+
+/* How often more than one thread came so far. */
+uint64_t region_count(void);
+
+#endif
