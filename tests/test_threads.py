@@ -129,9 +129,21 @@ def sum_of_one_add(n):
     return float(nc.add(np.ones(n), 1.0).sum()), nc._core.regions()
 
 
+def exit_status_of_child(succeeds):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # a child that hangs fails
+        status = 1
+        try:
+            status = 0 if succeeds() else 1
+        finally:
+            os._exit(status)
+    return os.waitpid(child, 0)[1]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.usefixtures("threads_always")
 class TestFork:
-    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
     @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
     def test_multiprocessing(self, method):
         sum_of_one_add(BIG)
@@ -140,23 +152,25 @@ class TestFork:
             results = pool.map_async(sum_of_one_add, [BIG] * 4).get(timeout=100)
         assert [total for total, _ in results] == [2.0 * BIG] * 4
 
-    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-    def test_a_forked_child_computes_serially(self):
-        before = sum_of_one_add(BIG)[1]
-        reader, writer = os.pipe()
-        child = os.fork()
-        if child == 0:
-            signal.alarm(60)
-            total, regions = sum_of_one_add(BIG)
-            os.write(writer, b"right" if total == 2.0 * BIG and regions == before else b"wrong")
-            os._exit(0)
-        os.close(writer)
-        with os.fdopen(reader, "rb") as pipe:
-            assert pipe.read() == b"right"
-        os.waitpid(child, 0)
-        assert sum_of_one_add(BIG)[1] > before
+    def test_children_and_their_children_use_threads(self):
+        threads = nc.get_config()["threads"]
 
-    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+        def uses_threads():
+            total, regions = sum_of_one_add(BIG)
+            told = nc.get_config()["threads"] == nc.info()["threads"] == threads
+            return total == 2.0 * BIG and told and sum_of_one_add(BIG)[1] > regions
+
+        assert uses_threads()
+        assert (
+            exit_status_of_child(
+                lambda: (
+                    uses_threads() and exit_status_of_child(uses_threads) == 0 and uses_threads()
+                )
+            )
+            == 0
+        )
+        assert uses_threads()
+
     def test_fork_while_other_threads_compute(self):
         stop = threading.Event()
 
@@ -165,16 +179,17 @@ class TestFork:
             while not stop.is_set():
                 nc.add(x, x)
 
+        def uses_threads():
+            regions = sum_of_one_add(BIG)[1]
+            total, more_regions = sum_of_one_add(BIG)
+            return total == 2.0 * BIG and more_regions > regions
+
         workers = [threading.Thread(target=work) for _ in range(4)]
         for worker in workers:
             worker.start()
         try:
             for _ in range(10):
-                child = os.fork()
-                if child == 0:
-                    signal.alarm(60)  # a child that hangs fails
-                    os._exit(0 if sum_of_one_add(BIG)[0] == 2.0 * BIG else 1)
-                assert os.waitpid(child, 0)[1] == 0
+                assert exit_status_of_child(uses_threads) == 0
         finally:
             stop.set()
             for worker in workers:
