@@ -3,6 +3,7 @@
 
 #include "dtypes.h"
 #include "errors.h"
+#include "policy_in_use.h"
 #include "reduction_call.h"
 
 _Static_assert(sizeof(npy_intp) == sizeof(ptrdiff_t), "steps are handed on without conversion");
@@ -113,6 +114,7 @@ void loop_initialize(struct loop *loop, const char types[], int inputs, int oper
     loop->work.before_threads = failure_before_threads;
     loop->work.after_threads = failure_after_threads;
     loop->work.asks_for_order = kernel != NULL;
+    loop->work.policy = &policy_in_use;
     loop->work.inputs = inputs;
     loop->work.operands = operands;
     for (int i = 0; i < operands; i++) {
