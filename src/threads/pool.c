@@ -14,8 +14,6 @@
 /* Measured in docs/decisions/0011-threads.md. */
 enum {
     LINE_PAIR_BYTES = 128, /* processors fetch lines of 64 bytes in pairs */
-    /* Spin before sleeping on the futex: waking 15 workers costs about 50 us. */
-    WORKER_SPIN_NS = 5000000,
     CALLER_SPIN_NS = 20000,
     /* Futex wakes by one thread before it computes: the caller alone would be kept from its work for
      * 40 us by 15 of them, and a chain of single wakes ends too late. */
@@ -59,7 +57,8 @@ static int64_t refused_ns; /* when pthread_create last hit a limit; 0: never */
 static pthread_t threads[MOST_WORKERS];
 static cpu_set_t allowed[MOST_WORKERS]; /* CPUs; empty: not known */
 
-static _Atomic int64_t spin_ns = WORKER_SPIN_NS;
+/* Spin before sleeping on the futex: waking 15 workers takes some 50 us. */
+static _Atomic int worker_spin_us = WORKER_SPIN_US;
 
 /* Called by whoever engaged the worker: one writer at a time. */
 static void advance_epoch(struct worker *worker)
@@ -147,7 +146,7 @@ static bool sleep_until_called(struct worker *worker)
 static bool rest(struct worker *worker, unsigned seen_epoch)
 {
     unsigned state = RESTING;
-    const int64_t ns = atomic_load_explicit(&spin_ns, memory_order_relaxed);
+    const int64_t ns = INT64_C(1000) * atomic_load_explicit(&worker_spin_us, memory_order_relaxed);
     return spin_while(&worker->call_epoch, seen_epoch, ns) ||
            !atomic_compare_exchange_strong(&worker->state, &state, ASLEEP) ||
            sleep_until_called(worker);
@@ -365,9 +364,9 @@ bool pool_is_asleep(int count)
     return state == ABSENT || state == ASLEEP;
 }
 
-void pool_set_spin_ns(int64_t ns)
+void pool_set_spin_us(int us)
 {
-    atomic_store(&spin_ns, ns);
+    atomic_store(&worker_spin_us, us);
 }
 
 void pool_reset(void)

@@ -6,7 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MOST_WORKERS = 1023 };
+enum {
+    MOST_WORKERS = 1023,
+    WORKER_SPIN_US = 5000, /* docs/decisions/0011-threads.md */
+};
 
 /* Workers that are called together, for task(context, index). The rest is for pool.c. */
 struct team {
@@ -33,8 +36,8 @@ int pool_dismiss(struct team *team);
 /* Whether a call of `count` workers would have to wake or start some. An estimate, from one load. */
 bool pool_is_asleep(int count);
 
-/* How long workers spin after a call of theirs before they sleep. */
-void pool_set_spin_ns(int64_t ns);
+/* How long a worker spins after a call of its own before it sleeps; at first WORKER_SPIN_US. */
+void pool_set_spin_us(int us);
 
 /* In a forked child, whose workers stayed in the parent: starts anew. */
 void pool_reset(void);

@@ -439,7 +439,7 @@ static void check_uncalled_workers(void)
 static void check_spin(void)
 {
     struct visits visits = {.caller = pthread_self()};
-    pool_set_spin_ns((int64_t)MOST_SECONDS * 1000000000);
+    pool_set_spin_us(MOST_SECONDS * 1000000);
     for (int call = 0; call < 2; call++) {
         region_run(&awaiting, THREADS, visit, &visits);
         const int64_t end = clock_ns() + 20000000;
@@ -447,11 +447,11 @@ static void check_spin(void)
             expect(!region_is_cold(THREADS), "workers slept instead of spinning");
         }
     }
-    pool_set_spin_ns(0);
+    pool_set_spin_us(0);
     region_run(&awaiting, THREADS, visit, &visits);
     while (!region_is_cold(THREADS)) { /* a hang is a failure */
     }
-    pool_set_spin_ns(5000000);
+    pool_set_spin_us(WORKER_SPIN_US);
 }
 
 static int thread_count(void)
