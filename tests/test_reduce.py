@@ -4,6 +4,10 @@ for integers; sums of floats at least as near to the exact value.
 
 import itertools
 import math
+import os
+import subprocess
+import sys
+import threading
 
 import numpy as np
 import pytest
@@ -295,3 +299,59 @@ def test_outputs(dtype):
     np.add.reduce(expected, axis=0, out=expected[7])
     nc.add.reduce(x, axis=0, out=x[7])
     np.testing.assert_allclose(x, expected, rtol=1e-4 if dtype == "F" else 1e-12)
+
+
+def results_of_all_layouts(dtype):
+    """Reductions along all axes, of few and of many rows and columns; accumulate and reduceat."""
+    results = []
+    with np.errstate(all="ignore"):
+        for shape in ((10, 10), (300, 700), (40, 9, 500)):
+            for x in layouts(random_array(shape, dtype)):
+                for ufunc, axis in itertools.product((nc.add, nc.multiply), axes_of(x.ndim)):
+                    results.append(np.asarray(ufunc.reduce(x, axis)))
+                for axis in range(x.ndim):
+                    results.append(nc.add.accumulate(x, axis))
+                    results.append(nc.add.reduceat(x, [0, 3], axis))
+    return results
+
+
+no_asan = pytest.mark.skipif(
+    "libasan" in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer makes frames larger"
+)
+
+
+@no_asan
+@pytest.mark.parametrize("always", [False, True], ids=["as usual", "threads always"])
+@pytest.mark.parametrize("dtype", INTEGERS + FLOATS)
+def test_small_stacks(dtype, always, request):
+    if always:
+        request.getfixturevalue("threads_always")
+    results = []
+    before = threading.stack_size(65536)
+    try:
+        thread = threading.Thread(target=lambda: results.extend(results_of_all_layouts(dtype)))
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    expected = results_of_all_layouts(dtype)
+    assert len(results) == len(expected)
+    assert all(same_bits(ours, theirs) for ours, theirs in zip(results, expected, strict=True))
+
+
+@no_asan
+def test_small_stacks_of_workers():
+    """Their stacks are no larger than the limit, either."""
+    code = (
+        "import numpy as np, numc_ufuncs as nc\n"
+        "nc._core.set_parallel_threshold(1); nc.set_config(threads=3)\n"
+        "for dtype in 'efdFDbhil':\n"
+        "    x = np.ones((600, 9_000), dtype)\n"
+        "    for axis in (0, 1, None): nc.add.reduce(x, axis=axis)\n"
+        "    nc.add.accumulate(x[0])\n"
+        "print(nc._core.regions() > 0)"
+    )
+    command = ["sh", "-c", 'ulimit -s 192; exec "$@"', "sh", sys.executable, "-c", code]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "True\n"

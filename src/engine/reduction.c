@@ -6,17 +6,17 @@
 #include "threads/region.h"
 
 #include "kernels/kernels.h"
+#include "memory/workspace.h"
 
 #include <stdlib.h>
 
 enum {
     /* Of one result, what a thread computes in one go. */
     BLOCK_BYTES = 256 << 10,
-    COLUMN_BYTES = 32768, /* of sums */
     FROM_MEMORY_BYTES = 16 << 20,
     /* Units are taken several at a time until they are worth the trip. */
     GRAIN_BYTES = 64 << 10,
-    BUFFER_BYTES = 4096,
+    STACK_BYTES = 4096, /* of scratch memory; what needs more is in a workspace */
     LINE_BYTES = 64,
     /* A reduction is worth threads when it takes longer than 20 us on one. Caches deliver contiguous
      * elements at 40 bytes per ns; others take half a ns each. */
@@ -27,14 +27,18 @@ enum {
 /* A reduction cut into `units` that threads may compute in any order. */
 struct work {
     const struct reduce *reduce;
-    void (*run)(const struct work *work, ptrdiff_t unit);
+    void (*run)(const struct work *work, ptrdiff_t unit, char *scratch);
     ptrdiff_t units, grain;
-    ptrdiff_t per_unit; /* results of one unit */
-    ptrdiff_t slices;   /* units with results of one outer index */
-    ptrdiff_t blocks;   /* units that make up a result */
-    ptrdiff_t block;    /* elements in each but the last */
-    bool from_memory;   /* what is reduced is large */
-    char *partials;     /* of each result, those of each block, if there are several blocks */
+    ptrdiff_t per_unit;   /* results of one unit */
+    ptrdiff_t slices;     /* units with results of one outer index */
+    ptrdiff_t blocks;     /* units that make up a result */
+    ptrdiff_t block;      /* elements in each but the last */
+    bool from_memory;     /* what is reduced is large */
+    size_t slice_bytes;   /* of a unit's results in scratch memory, if that is where they go */
+    size_t scratch_bytes; /* of each thread */
+    char *scratch;        /* the caller's */
+    size_t partial_bytes;
+    char *partials; /* of each result, those of each block, if there are several blocks */
     _Atomic ptrdiff_t next;
 };
 
@@ -78,23 +82,22 @@ static void combine_in_pairs(const struct reduction *kernel, char *arrays, ptrdi
 
 /* ---- whole results, several at a time ---- */
 
-static void run_results(const struct work *work, ptrdiff_t unit)
+static void run_results(const struct work *work, ptrdiff_t unit, char *scratch)
 {
     const struct reduce *reduce = work->reduce;
-    _Alignas(LINE_BYTES) char sums[BUFFER_BYTES];
     const ptrdiff_t outer = unit / work->slices;
     const ptrdiff_t inner = unit % work->slices * work->per_unit;
     const ptrdiff_t n = least(work->per_unit, reduce->inner - inner);
     reduce->kernel->reduce_each(data_of(reduce, outer, inner), reduce->step, reduce->n,
-                                reduce->inner_step, n, sums);
-    store(reduce, sums, outer, inner, n);
+                                reduce->inner_step, n, scratch);
+    store(reduce, scratch, outer, inner, n);
 }
 
 static struct work by_results(const struct reduce *reduce)
 {
     const ptrdiff_t item = (ptrdiff_t)reduce->kernel->item_size;
     const ptrdiff_t bytes = item * reduce->n;
-    const ptrdiff_t most = BUFFER_BYTES / (ptrdiff_t)reduce->kernel->sum_size;
+    const ptrdiff_t most = STACK_BYTES / (ptrdiff_t)reduce->kernel->sum_size;
     const ptrdiff_t per_unit = least(ceiling(GRAIN_BYTES, bytes), most);
     const ptrdiff_t slices = ceiling(reduce->inner, per_unit);
     return (struct work){
@@ -105,14 +108,16 @@ static struct work by_results(const struct reduce *reduce)
         .per_unit = per_unit,
         .slices = slices,
         .blocks = 1,
+        .scratch_bytes = (size_t)per_unit * reduce->kernel->sum_size,
     };
 }
 
 /* ---- results that are cut into blocks ---- */
 
 /* Neighbouring units are of neighbouring results: they may share cache lines. */
-static void run_block(const struct work *work, ptrdiff_t unit)
+static void run_block(const struct work *work, ptrdiff_t unit, char *scratch)
 {
+    (void)scratch;
     const struct reduce *reduce = work->reduce;
     const ptrdiff_t results = reduce->outer * reduce->inner;
     const ptrdiff_t block = unit / results, result = unit % results;
@@ -160,6 +165,7 @@ static struct work by_blocks(const struct reduce *reduce, ptrdiff_t block)
         .grain = ceiling(GRAIN_BYTES, least(block, reduce->n) * item),
         .blocks = blocks,
         .block = block,
+        .partial_bytes = (size_t)(reduce->outer * reduce->inner * blocks) * LANES_BYTES,
     };
 }
 
@@ -170,23 +176,22 @@ static ptrdiff_t row_bytes(const struct reduce *reduce)
     return reduce->inner * (ptrdiff_t)reduce->kernel->sum_size;
 }
 
-static void run_columns(const struct work *work, ptrdiff_t unit)
+static void run_columns(const struct work *work, ptrdiff_t unit, char *scratch)
 {
     const struct reduce *reduce = work->reduce;
     const ptrdiff_t slice = unit % work->slices, block = unit / work->slices % work->blocks;
     const ptrdiff_t outer = unit / work->slices / work->blocks;
     const ptrdiff_t inner = slice * work->per_unit, first = block * work->block;
     const ptrdiff_t n = least(work->per_unit, reduce->inner - inner);
-    _Alignas(LINE_BYTES) char sums[COLUMN_BYTES];
     char *to = work->blocks == 1
-                   ? sums
+                   ? scratch
                    : work->partials + (outer * work->blocks + block) * row_bytes(reduce) +
                          inner * (ptrdiff_t)reduce->kernel->sum_size;
     reduce->kernel->reduce_rows(data_of(reduce, outer, inner) + first * reduce->step, reduce->step,
                                 least(work->block, reduce->n - first), reduce->inner_step, n,
-                                work->from_memory, to);
+                                work->from_memory, scratch + work->slice_bytes, to);
     if (work->blocks == 1) {
-        store(reduce, sums, outer, inner, n);
+        store(reduce, scratch, outer, inner, n);
     }
 }
 
@@ -202,24 +207,28 @@ static void finish_columns(const struct work *work)
 
 static struct work by_columns(const struct reduce *reduce)
 {
-    const ptrdiff_t per_unit = COLUMN_BYTES / (ptrdiff_t)reduce->kernel->sum_size;
+    const ptrdiff_t per_unit = ROW_BYTES / (ptrdiff_t)reduce->kernel->sum_size;
+    const ptrdiff_t columns = least(per_unit, reduce->inner);
     const ptrdiff_t slices = ceiling(reduce->inner, per_unit);
     const ptrdiff_t block = elementwise_threshold() != 0 ? PIECE_ROWS : MOST_ROWS;
-    const ptrdiff_t blocks = ceiling(reduce->n, block);
-    const ptrdiff_t bytes = least(block, reduce->n) * least(per_unit, reduce->inner) *
-                            (ptrdiff_t)reduce->kernel->item_size;
+    const ptrdiff_t rows = least(block, reduce->n), blocks = ceiling(reduce->n, block);
+    const ptrdiff_t item = (ptrdiff_t)reduce->kernel->item_size;
+    const ptrdiff_t slice_bytes =
+        ceiling(columns * (ptrdiff_t)reduce->kernel->sum_size, LINE_BYTES) * LINE_BYTES;
     return (struct work){
         .reduce = reduce,
         .run = run_columns,
         .units = reduce->outer * slices * blocks,
-        .grain = ceiling(GRAIN_BYTES, bytes),
+        .grain = ceiling(GRAIN_BYTES, rows * columns * item),
         .per_unit = per_unit,
         .slices = slices,
         .blocks = blocks,
         .block = block,
-        .from_memory =
-            reduce->outer * reduce->n * reduce->inner * (ptrdiff_t)reduce->kernel->item_size >
-            FROM_MEMORY_BYTES,
+        .from_memory = reduce->outer * reduce->n * reduce->inner * item > FROM_MEMORY_BYTES,
+        .slice_bytes = blocks == 1 ? (size_t)slice_bytes : 0,
+        .scratch_bytes = (blocks == 1 ? (size_t)slice_bytes : 0) +
+                         reduction_scratch_bytes(rows, (size_t)slice_bytes),
+        .partial_bytes = blocks == 1 ? 0 : (size_t)(reduce->outer * blocks * row_bytes(reduce)),
     };
 }
 
@@ -265,19 +274,25 @@ static struct work work_of(const struct reduce *reduce, int threads)
     return by_results(reduce);
 }
 
+/* A worker that gets no memory leaves the units to the others. */
 static void run_units(void *context, int index)
 {
-    (void)index;
     struct work *work = context;
-    for (;;) {
-        const ptrdiff_t first = atomic_fetch_add(&work->next, work->grain);
-        if (first >= work->units) {
-            return;
-        }
-        for (ptrdiff_t unit = first; unit < least(first + work->grain, work->units); unit++) {
-            work->run(work, unit);
+    _Alignas(LINE_BYTES) char few[STACK_BYTES];
+    struct workspace own = {0};
+    char *scratch = few;
+    if (work->scratch_bytes > sizeof few) {
+        own = index > 0 ? workspace_take(work->scratch_bytes) : own;
+        scratch = index > 0 ? own.data : work->scratch;
+    }
+    ptrdiff_t first;
+    while (scratch != NULL && (first = atomic_fetch_add(&work->next, work->grain)) < work->units) {
+        const ptrdiff_t end = least(first + work->grain, work->units);
+        for (ptrdiff_t unit = first; unit < end; unit++) {
+            work->run(work, unit, scratch);
         }
     }
+    workspace_give_back(own);
 }
 
 bool reduce_run(const struct reduce *given)
@@ -291,16 +306,16 @@ bool reduce_run(const struct reduce *given)
     }
     const int threads = threads_for(&reduce);
     struct work work = work_of(&reduce, threads);
-    _Alignas(LINE_BYTES) char few[BUFFER_BYTES];
-    char *allocated = NULL;
-    if (work.blocks > 1) {
-        const size_t size = work.run == run_block
-                                ? (size_t)(reduce.outer * reduce.inner * work.blocks) * LANES_BYTES
-                                : (size_t)(reduce.outer * work.blocks) * (size_t)row_bytes(&reduce);
-        work.partials = size <= sizeof few ? few : (allocated = malloc(size));
-        if (work.partials == NULL) {
+    _Alignas(LINE_BYTES) char few[STACK_BYTES];
+    struct workspace workspace = {0};
+    work.partials = few;
+    if (work.partial_bytes > sizeof few || work.scratch_bytes > sizeof few) {
+        workspace = workspace_take(work.scratch_bytes + work.partial_bytes);
+        if (workspace.data == NULL) {
             return false;
         }
+        work.scratch = workspace.data;
+        work.partials = workspace.data + work.scratch_bytes;
     }
     atomic_init(&work.next, 0);
     if (elementwise_threshold() != 0) {
@@ -312,6 +327,6 @@ bool reduce_run(const struct reduce *given)
     } else if (work.blocks > 1) {
         finish_columns(&work);
     }
-    free(allocated);
+    workspace_give_back(workspace);
     return true;
 }

@@ -115,6 +115,17 @@ const struct reduction *reduction_find(const char *op, char kind, size_t item_si
     return best;
 }
 
+size_t reduction_scratch_bytes(ptrdiff_t rows, size_t row_bytes)
+{
+    const size_t level_bytes = row_bytes < ROW_BYTES ? (row_bytes + 63) / 64 * 64 : ROW_BYTES;
+    size_t levels = 0;
+    for (ptrdiff_t pieces = (rows + PIECE_ROWS - 1) / PIECE_ROWS; rows > PIECE_ROWS && pieces > 0;
+         pieces /= 2) {
+        levels++;
+    }
+    return levels * level_bytes;
+}
+
 /* Whether an instruction set's matrix products can be used. */
 static bool is_prepared(int i)
 {

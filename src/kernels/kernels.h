@@ -30,7 +30,8 @@ struct kernel {
 enum {
     LANES_BYTES = 64, /* the accumulators of one reduction before they are folded into one */
     PIECE_ROWS = 16,  /* the piece of reduce_rows */
-    MOST_ROWS = 256   /* that one call of reduce_rows takes */
+    MOST_ROWS = 256,  /* that one call of reduce_rows takes */
+    ROW_BYTES = 32768 /* accumulators of a row that stay in the second-level cache */
 };
 
 struct reduction {
@@ -45,9 +46,10 @@ struct reduction {
     void (*reduce_each)(const char *data, ptrdiff_t step, ptrdiff_t n, ptrdiff_t next,
                         ptrdiff_t count, void *sums);
     /* Reduces the columns, `next` bytes apart, of up to MOST_ROWS rows, `step` bytes apart. With
-     * `from_memory`, no cache holds them: integers then come one row after another. */
+     * `from_memory`, no cache holds them: integers then come one row after another. `scratch` is
+     * aligned to a cache line and has the size that reduction_scratch_bytes() tells. */
     void (*reduce_rows)(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
-                        ptrdiff_t columns, bool from_memory, void *sums);
+                        ptrdiff_t columns, bool from_memory, void *scratch, void *sums);
     void (*combine)(void *into, const void *later, size_t bytes);
     void (*fold)(const void *lanes, void *sum);
     /* Writes sums as items of `out_size` bytes, or, with `onto`, combines them with what is there. */
@@ -74,6 +76,9 @@ const struct kernel *kernels_find(const char *op, char kind, size_t item_size);
 
 /* Likewise for reductions. */
 const struct reduction *reduction_find(const char *op, char kind, size_t item_size);
+
+/* Scratch memory of reduce_rows for rows of so many bytes of accumulators. */
+size_t reduction_scratch_bytes(ptrdiff_t rows, size_t row_bytes);
 
 /* The instruction sets of this build in ascending order, the baseline first; NULL past the last. */
 const char *kernels_isa(int index);

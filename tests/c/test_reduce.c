@@ -174,13 +174,17 @@ static void check_elements(const struct reduction *kernel, const struct reductio
 static void check_rows(const struct reduction *kernel, const struct reduction *baseline,
                        ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t spread)
 {
-    static _Alignas(64) char sums[COLUMNS * 16 + 64];
+    static _Alignas(64) char sums[COLUMNS * 16 + 64], scratch[5 * ROW_BYTES + 64];
     const ptrdiff_t next = spread * (ptrdiff_t)kernel->item_size;
     const ptrdiff_t step = (columns + 3) * next;
     const size_t bytes = (size_t)columns * kernel->sum_size;
     memset(sums, 0x5a, sizeof sums);
     const bool from_memory = rows % 2 != 0;
-    kernel->reduce_rows(room, step, rows, next, columns, from_memory, sums);
+    const size_t scratch_bytes = reduction_scratch_bytes(rows, bytes);
+    memset(scratch + scratch_bytes, 0x5a, 64);
+    kernel->reduce_rows(room, step, rows, next, columns, from_memory, scratch, sums);
+    expect(scratch[scratch_bytes] == 0x5a, "%s, %td columns: writes past its scratch",
+           name_of(kernel), columns);
     for (ptrdiff_t k = 0; k < columns; k += columns < 100 ? 1 : 7) {
         expect(is_right(kernel, room + k * next, step, rows, sums + (size_t)k * kernel->sum_size),
                "%s, %td x %td, spread %td: column %td is wrong", name_of(kernel), rows, columns,
@@ -189,7 +193,7 @@ static void check_rows(const struct reduction *kernel, const struct reduction *b
     expect(sums[bytes] == 0x5a, "%s, %td columns: writes past the end", name_of(kernel), columns);
     if (baseline != NULL) {
         static _Alignas(64) char other[COLUMNS * 16];
-        baseline->reduce_rows(room, step, rows, next, columns, !from_memory, other);
+        baseline->reduce_rows(room, step, rows, next, columns, !from_memory, scratch, other);
         expect(memcmp(sums, other, bytes) == 0, "%s, %td x %td: not the baseline's bits",
                name_of(kernel), rows, columns);
     }

@@ -470,44 +470,44 @@ INLINE void sum_row_piece(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrd
 
 /* The tree again, over pieces of rows. */
 INLINE void sum_columns(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
-                        ptrdiff_t parts, SUM *sums)
+                        ptrdiff_t parts, SUM *scratch, SUM *sums)
 {
     if (rows <= PIECE_ROWS) {
         sum_row_piece(data, step, rows, next, parts, sums);
         return;
     }
-    _Alignas(LINE_BYTES) SUM of[ROW_LEVELS][ROW_PARTS];
     const size_t bytes = (size_t)parts * sizeof *sums;
+    const size_t apart = (bytes + LINE_BYTES - 1) / LINE_BYTES * (LINE_BYTES / sizeof *sums);
     unsigned count = 0;
     int level = 0;
     for (ptrdiff_t row = 0; row < rows; row += PIECE_ROWS) {
         const ptrdiff_t left = rows - row;
         level = __builtin_ctz(~count);
         sum_row_piece(data + row * step, step, left < PIECE_ROWS ? left : PIECE_ROWS, next, parts,
-                      of[level]);
+                      scratch + (size_t)level * apart);
         for (int below = 0; below < level; below++) {
-            add_sums(of[level], of[below], bytes);
+            add_sums(scratch + (size_t)level * apart, scratch + (size_t)below * apart, bytes);
         }
         count++;
     }
     const int lowest = level;
     for (level++; count >> level != 0; level++) {
         if (count >> level & 1) {
-            add_sums(of[lowest], of[level], bytes);
+            add_sums(scratch + (size_t)lowest * apart, scratch + (size_t)level * apart, bytes);
         }
     }
-    memcpy(sums, of[lowest], (size_t)parts * sizeof *sums);
+    memcpy(sums, scratch + (size_t)lowest * apart, bytes);
 }
 
 /* Short rows come one by one, wherever they are: the bits depend on that. */
 static void sum_rows(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
-                     ptrdiff_t columns, bool from_memory, void *sums)
+                     ptrdiff_t columns, bool from_memory, void *scratch, void *sums)
 {
     (void)from_memory;
     for (ptrdiff_t at = 0; at < columns * PARTS; at += ROW_PARTS) {
         const ptrdiff_t left = columns * PARTS - at;
         sum_columns(data + at / PARTS * next, step, rows, next, left < ROW_PARTS ? left : ROW_PARTS,
-                    (SUM *)sums + at);
+                    scratch, (SUM *)sums + at);
     }
 }
 

@@ -55,8 +55,9 @@ NOINLINE void name(add_row)(const char *data, ptrdiff_t columns, uint64_t *restr
 }
 
 static void name(reduce_rows)(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
-                              ptrdiff_t columns, bool from_memory, void *sums)
+                              ptrdiff_t columns, bool from_memory, void *scratch, void *sums)
 {
+    (void)scratch;
     const bool one_by_one = from_memory && next == sizeof(STORED) && step > VERY_SHORT_ROW_BYTES &&
                             columns * (ptrdiff_t)sizeof(uint64_t) <= SHORT_ROW_BYTES;
     for (ptrdiff_t at = 0; at < columns; at += ROW_COLUMNS) {
