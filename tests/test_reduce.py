@@ -206,6 +206,34 @@ def test_what_is_not_an_array(reductions):
 
 
 @pytest.mark.skipif(not has_methods, reason="this NumPy's ufuncs have no attributes to shadow by")
+def test_reasons():
+    x = np.arange(24.0).reshape(2, 3, 4)
+    calls = {
+        None: [(nc.add, x, {}), (nc.multiply, x.astype(int), {}), (nc.add, x, {"keepdims": True})],
+        "arguments": [
+            (nc.add, x.tolist(), {}),
+            (nc.add, x, {"initial": 1}),
+            (nc.add, x[0, 0, 0], {}),
+        ],
+        "no kernel": [(nc.multiply, x, {}), (nc.maximum, x, {}), (nc.add, x.astype("g"), {})],
+        "no elements": [(nc.add, x[:0], {})],
+        "not aligned, of another byte order, or with metadata": [(nc.add, x.astype(">d"), {})],
+        "broadcast elements": [(nc.add, np.broadcast_to(x, (3, *x.shape)), {"axis": 1})],
+        "dtype=": [(nc.add, x, {"dtype": "f"})],
+        "out=": [(nc.add, x, {"out": np.zeros((3, 4), "f")}), (nc.add, x, {"out": x[0]})],
+        "axes that are not one in memory": [(nc.add, np.ones((2,) * 5), {"axis": (1, 3)})],
+        "a copy": [(nc.add, x[:1], {})],
+        "short rows of reduced axes that are not one in memory": [(nc.add, x, {"axis": (0, 2)})],
+        "few long rows of elements that lie apart": [(nc.add, np.ones((2, 4000))[:, ::2], {})],
+    }
+    for reason, calls_of_reason in calls.items():
+        for ufunc, operand, keywords in calls_of_reason:
+            theirs = getattr(np, ufunc.__name__).reduce(operand, **keywords)
+            np.testing.assert_array_equal(ufunc.reduce(operand, **keywords), theirs)
+            assert nc._core.reduction_reason() == reason
+
+
+@pytest.mark.skipif(not has_methods, reason="this NumPy's ufuncs have no attributes to shadow by")
 @pytest.mark.parametrize("name", ["reduce", "accumulate", "reduceat", "at"])
 @pytest.mark.parametrize("op", ["add", "multiply", "maximum"])
 def test_methods_look_like_numpys(op, name):

@@ -28,7 +28,7 @@ enum {
     PRODUCTS = 8,
 };
 #define LANE_VECTORS (64 / VECTOR_BYTES)
-_Static_assert(LANE_VECTORS *VECTOR_BYTES == LANES_BYTES, "lanes are whole vectors");
+_Static_assert(LANE_VECTORS *VECTOR_BYTES == ACCUMULATORS_BYTES, "lanes are whole vectors");
 
 #define SAME(x) (x)
 
@@ -229,7 +229,7 @@ INLINE void store_one(uint64_t value, char *to, size_t size)
 #define PAIR uint64_t
 #include "reduce_integers_template.h"
 
-static const struct reduction *const reductions[] = {
+static const struct reduction_kernel *const reductions[] = {
 #if defined(HALF)
     &reduction_add_float16,
 #endif
