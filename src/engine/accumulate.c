@@ -2,7 +2,6 @@
  * comes to, then its results with what precedes it. */
 #include "accumulate.h"
 
-#include "elementwise.h"
 #include "kernels/kernels.h"
 #include "reduction_cutoffs.h"
 #include "threads/limit.h"
@@ -60,7 +59,7 @@ static void accumulate_blocks(void *context, int index)
 
 void accumulate_compute(const struct accumulation *accumulation)
 {
-    const ptrdiff_t n = accumulation->n, forced = elementwise_threshold();
+    const ptrdiff_t n = accumulation->n, forced = accumulation->policy->threshold;
     const bool pays = n >= (forced != 0 ? forced : REDUCTION_THREADS_ELEMENTS);
     const int threads = pays && region_available() ? threads_limit().threads : 1;
     int blocks = threads == 1 ? 1 : threads * BLOCKS_PER_THREAD;
@@ -73,11 +72,11 @@ void accumulate_compute(const struct accumulation *accumulation)
     const struct reduction_kernel *kernel = accumulation->kernel;
     kernel->reduce_each(accumulation->before, 0, 1, 0, 1, &split.carry[0]);
     if (split.blocks > 1) {
-        region_run(threads, reduce_blocks, &split);
+        region_run(accumulation->policy, threads, reduce_blocks, &split);
         for (int block = 1; block < split.blocks; block++) {
             kernel->combine(&split.carry[block], &split.carry[block - 1], sizeof(uint64_t));
         }
     }
     split.next = 0;
-    region_run(threads, accumulate_blocks, &split);
+    region_run(accumulation->policy, threads, accumulate_blocks, &split);
 }

@@ -4,11 +4,13 @@
 
 #include <stddef.h>
 
+struct policy;
 struct reduction_kernel;
 
 /* out[k] = before combined with in[0] ... in[k], for kernels that can; `in` and `out` coincide or share
  * no byte. */
 struct accumulation {
+    const struct policy *policy;
     const struct reduction_kernel *kernel;
     const char *before, *in;
     char *out;

@@ -2,7 +2,6 @@
  * kernels and depends on the number of elements alone: results do not depend on threads. */
 #include "reduction.h"
 
-#include "elementwise.h"
 #include "kernels/kernels.h"
 #include "memory/workspace.h"
 #include "reduction_cutoffs.h"
@@ -141,10 +140,11 @@ static void finish_elements(const struct reduction_split *split)
 }
 
 /* The elements of a block: a power of two of leaves. */
-static ptrdiff_t elements_of_block(const struct reduction_kernel *kernel)
+static ptrdiff_t elements_of_block(const struct reduction *reduction)
 {
+    const struct reduction_kernel *kernel = reduction->kernel;
     ptrdiff_t elements = kernel->leaf;
-    while (elementwise_threshold() == 0 &&
+    while (!reduction->policy->small_blocks &&
            elements * (ptrdiff_t)kernel->item_size < RESULT_BLOCK_BYTES) {
         elements *= 2;
     }
@@ -217,7 +217,7 @@ static struct reduction_split split_by_columns(const struct reduction *reduction
     const ptrdiff_t results = ROW_BYTES / sum_size;
     const ptrdiff_t columns = least(results, reduction->inner);
     const ptrdiff_t slices = ceiling(reduction->inner, results);
-    const ptrdiff_t most_rows = elementwise_threshold() != 0 ? LEAF_ROWS : MOST_ROWS;
+    const ptrdiff_t most_rows = reduction->policy->small_blocks ? LEAF_ROWS : MOST_ROWS;
     const ptrdiff_t rows = least(most_rows, reduction->n);
     const ptrdiff_t blocks = ceiling(reduction->n, most_rows);
     const ptrdiff_t all_bytes = reduction->outer * reduction->n * reduction->inner * item;
@@ -259,7 +259,7 @@ static bool suits_columns(const struct reduction *reduction)
 static int threads_for(const struct reduction *reduction)
 {
     const ptrdiff_t n = reduction->outer * reduction->inner * reduction->groups * reduction->n;
-    const ptrdiff_t forced = elementwise_threshold();
+    const ptrdiff_t forced = reduction->policy->threshold;
     const ptrdiff_t pays = forced != 0 ? forced
                            : is_contiguous(reduction) || suits_columns(reduction)
                                ? REDUCTION_THREADS_BYTES / (ptrdiff_t)reduction->kernel->item_size
@@ -272,7 +272,7 @@ static struct reduction_split split_reduction(const struct reduction *reduction,
     if (suits_columns(reduction)) {
         return split_by_columns(reduction);
     }
-    const ptrdiff_t elements = elements_of_block(reduction->kernel);
+    const ptrdiff_t elements = elements_of_block(reduction);
     const ptrdiff_t results = reduction->outer * reduction->inner;
     /* Results in the same cache lines are computed side by side. */
     const bool is_interleaved = results > 1 && results <= LINE_BYTES &&
@@ -312,10 +312,11 @@ static void run_blocks(void *context, int index)
 static void run_and_finish(struct reduction_split *split, int threads)
 {
     atomic_init(&split->next, 0);
-    if (elementwise_threshold() != 0) {
+    if (split->reduction->policy->small_blocks) {
         split->chunk = 1;
     }
-    region_run(split->blocks > split->chunk ? threads : 1, run_blocks, split);
+    region_run(split->reduction->policy, split->blocks > split->chunk ? threads : 1, run_blocks,
+               split);
     if (split->run == run_elements) {
         finish_elements(split);
     } else if (split->blocks_per_result > 1) {

@@ -5,10 +5,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct policy;
 struct reduction_kernel;
 
 /* outer * inner results, each of groups * n elements. Steps are in bytes. */
 struct reduction {
+    const struct policy *policy;
     const struct reduction_kernel *kernel;
     const char *data;
     char *out;

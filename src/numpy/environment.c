@@ -4,8 +4,8 @@
 #include "numpy_api.h"
 
 #include "devices.h"
-#include "engine/elementwise.h"
 #include "kernels/kernels.h"
+#include "policy_in_use.h"
 #include "threads/limit.h"
 
 #include <errno.h>
@@ -59,6 +59,6 @@ int environment_apply(void)
     }
     const char *cgroup_root = getenv("NUMC_CGROUP_ROOT");
     threads_initialize((int)most_threads, cgroup_root != NULL ? cgroup_root : "");
-    elementwise_set_threshold((int)threshold);
+    policy_force_threads((ptrdiff_t)threshold);
     return devices_initialize((size_t)device_memory);
 }

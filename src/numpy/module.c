@@ -4,7 +4,6 @@
 
 #include "call.h"
 #include "engine/bandwidth.h"
-#include "engine/elementwise.h"
 #include "environment.h"
 #include "errors.h"
 #include "kernels/kernels.h"
@@ -12,6 +11,7 @@
 #include "methods.h"
 #include "offload.h"
 #include "plugin.h"
+#include "policy_in_use.h"
 #include "reduction_loop.h"
 #include "threads/cgroup.h"
 #include "threads/limit.h"
@@ -98,8 +98,8 @@ static PyObject *set_parallel_threshold(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "n:set_parallel_threshold", &elements)) {
         return NULL;
     }
-    const ptrdiff_t before = elementwise_threshold();
-    elementwise_set_threshold(elements);
+    const ptrdiff_t before = policy_in_use.threshold;
+    policy_force_threads(elements);
     return PyLong_FromSsize_t(before);
 }
 

@@ -1,10 +1,12 @@
 /* Recognizes reductions by the steps of their operands. */
 #include "reduction_loop.h"
 
+#include "dtypes.h"
 #include "engine/accumulate.h"
 #include "engine/overlap.h"
 #include "engine/reduction.h"
 #include "kernels/kernels.h"
+#include "policy_in_use.h"
 
 #include <stdatomic.h>
 
@@ -17,21 +19,8 @@ uint64_t reduction_loops(void)
 
 const struct reduction_kernel *reduction_of_type(const char *op, int type)
 {
-    const bool is_float = type == NPY_FLOAT || type == NPY_DOUBLE || type == NPY_HALF;
-    const bool is_complex = type == NPY_CFLOAT || type == NPY_CDOUBLE;
-    const char kind = PyTypeNum_ISUNSIGNED(type) || PyTypeNum_ISBOOL(type) ? 'u'
-                      : PyTypeNum_ISINTEGER(type)                          ? 'i'
-                      : is_float                                           ? 'f'
-                      : is_complex                                         ? 'c'
-                                                                           : '\0';
-    PyArray_Descr *dtype = kind != '\0' ? PyArray_DescrFromType(type) : NULL;
-    if (dtype == NULL) {
-        return NULL;
-    }
-    const struct reduction_kernel *kernel =
-        reduction_kernel_find(op, kind, (size_t)PyDataType_ELSIZE(dtype));
-    Py_DECREF(dtype);
-    return kernel;
+    const struct dtype dtype = dtype_of(type);
+    return reduction_kernel_find(op, dtype.kind == 'b' ? 'u' : dtype.kind, dtype.size);
 }
 
 const struct reduction_kernel *reduction_of_row(const char *op, const char types[], int operands)
@@ -45,6 +34,7 @@ static bool accumulate_in_loop(const struct reduction_kernel *kernel, char **arg
                                const npy_intp *steps)
 {
     const struct accumulation accumulation = {
+        .policy = &policy_in_use,
         .kernel = kernel,
         .before = args[0],
         .in = args[1],
@@ -69,6 +59,7 @@ bool reduction_in_loop(const struct reduction_kernel *kernel, char **args, npy_i
     bool done = false;
     if (args[0] == args[2] && steps[0] == 0 && steps[2] == 0) {
         const struct reduction reduction = {
+            .policy = &policy_in_use,
             .kernel = kernel,
             .data = args[1],
             .out = args[0],

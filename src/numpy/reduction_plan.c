@@ -2,10 +2,11 @@
  * so the same strides of new results. What is unusual is NumPy's. */
 #include "reduction_plan.h"
 
-#include "engine/elementwise.h"
+#include "dtypes.h"
 #include "engine/reduction_cutoffs.h"
 #include "kernels/kernels.h"
 #include "operands.h"
+#include "policy_in_use.h"
 #include "reduction_loop.h"
 
 #include <limits.h>
@@ -20,7 +21,7 @@ void reduction_plan_initialize(void)
 {
     struct reduction_op *const ops[] = {&reduction_op_add, &reduction_op_multiply};
     for (int i = 0; i < 2; i++) {
-        for (int type = 0; type <= NPY_HALF; type++) {
+        for (int type = 0; type < DTYPES; type++) {
             ops[i]->of_type[type] = reduction_of_type(ops[i]->name, type);
         }
     }
@@ -48,19 +49,11 @@ static bool is_broadcast(PyArrayObject *array)
 /* The type of a sum: NumPy widens integers to the size of long. */
 static int type_of_result(int type)
 {
-    if (!PyTypeNum_ISBOOL(type) && !PyTypeNum_ISINTEGER(type)) {
+    if (!dtype_is_integer(type)) {
         return type;
     }
     const bool is_short = type != NPY_LONGLONG && type != NPY_ULONGLONG;
-    return !is_short ? type : PyTypeNum_ISUNSIGNED(type) ? NPY_ULONG : NPY_LONG;
-}
-
-static size_t size_of_type(int type)
-{
-    PyArray_Descr *dtype = PyArray_DescrFromType(type);
-    const size_t size = (size_t)PyDataType_ELSIZE(dtype);
-    Py_DECREF(dtype);
-    return size;
+    return !is_short ? type : dtype_of(type).kind == 'u' ? NPY_ULONG : NPY_LONG;
 }
 
 static bool dtype_is(PyObject *dtype, int type)
@@ -229,7 +222,7 @@ static const char *why_not_kernels(struct reduction_plan *plan, const struct red
     PyArrayObject *array = plan->arguments->array;
     const int type = PyArray_TYPE(array);
     struct reduction *reduction = &plan->reduction;
-    reduction->kernel = op != NULL && type >= 0 && type <= NPY_HALF ? op->of_type[type] : NULL;
+    reduction->kernel = op != NULL && type >= 0 && type < DTYPES ? op->of_type[type] : NULL;
     if (reduction->kernel == NULL) {
         return "no kernel";
     }
@@ -246,7 +239,7 @@ static const char *why_not_kernels(struct reduction_plan *plan, const struct red
     if (!dtype_is(plan->arguments->dtype, plan->type)) {
         return "dtype=";
     }
-    reduction->out_size = size_of_type(plan->type);
+    reduction->out_size = dtype_of(plan->type).size;
     lay_out(plan, array, order);
     if (plan->arguments->out != NULL && !accept_out(plan, array, plan->arguments->out)) {
         return "out=";
@@ -270,13 +263,13 @@ static npy_intp longest_loop(const struct reduction_arguments *arguments, const 
 static bool is_numpys(const struct reduction_arguments *arguments)
 {
     const int type = PyArray_TYPE(arguments->array);
-    return type >= 0 && type <= NPY_HALF && arguments->dtype == NULL &&
+    return type >= 0 && type < DTYPES && arguments->dtype == NULL &&
            (arguments->out == NULL || PyArray_CheckExact(arguments->out));
 }
 
 static npy_intp short_loop(void)
 {
-    const npy_intp forced = elementwise_threshold();
+    const npy_intp forced = policy_in_use.threshold;
     return forced != 0 ? Py_MIN(forced, REDUCTION_LOOP_ELEMENTS) : REDUCTION_LOOP_ELEMENTS;
 }
 
@@ -285,6 +278,7 @@ void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_o
 {
     int order[NPY_MAXDIMS];
     plan->arguments = arguments;
+    plan->reduction.policy = &policy_in_use;
     plan->reduction.onto = false;
     call_sort_axes(arguments->ndim, order, turn_of, arguments->array);
     plan->reason = why_not_kernels(plan, op, order);

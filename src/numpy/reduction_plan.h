@@ -2,6 +2,7 @@
 #ifndef NUMC_REDUCTION_PLAN_H
 #define NUMC_REDUCTION_PLAN_H
 
+#include "dtypes.h"
 #include "reduction_arguments.h"
 
 #include "engine/reduction.h"
@@ -9,7 +10,7 @@
 /* The kernels of an operation, by the operand's type number. */
 struct reduction_op {
     const char *name;
-    const struct reduction_kernel *of_type[NPY_HALF + 1];
+    const struct reduction_kernel *of_type[DTYPES];
 };
 extern struct reduction_op reduction_op_add, reduction_op_multiply;
 
