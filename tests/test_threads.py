@@ -17,8 +17,6 @@ import threadpoolctl
 import numc_ufuncs as nc
 
 BIG = 200_000
-
-
 IMPORTS = "import _numc_test, numc_ufuncs as nc, numpy as np, json, os\n"
 
 
@@ -26,11 +24,7 @@ def run(code, **environment):
     """What a new process prints, as JSON."""
     environment = {k: v for k, v in {**os.environ, **environment}.items() if v is not None}
     done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import _numc_test, numc_ufuncs as nc, numpy as np, json, os\n" + code,
-        ],
+        [sys.executable, "-c", IMPORTS + code],
         env=environment,
         capture_output=True,
         text=True,

@@ -1,10 +1,11 @@
 /* Running sums and products of integers: twice over the data where threads share the work. */
 #include "accumulate.h"
-#include "elementwise.h"
 #include "threads/limit.h"
 #include "threads/region.h"
 
 #include "kernels/kernels.h"
+
+#include <stdatomic.h>
 
 enum {
     BREAK_EVEN_ELEMENTS = 40000, /* a reduction is worth threads from 20 us on, half a ns each */
@@ -57,7 +58,7 @@ static void accumulate_parts(void *context, int index)
 
 void accumulate_run(const struct accumulate *accumulate)
 {
-    const ptrdiff_t forced = elementwise_threshold();
+    const ptrdiff_t forced = accumulate->policy->threshold;
     const bool pays = accumulate->n >= (forced != 0 ? forced : BREAK_EVEN_ELEMENTS);
     const int threads = pays && region_available() ? threads_limit().threads : 1;
     int parts = threads == 1 ? 1 : threads * PARTS_OF_THREAD;
@@ -71,11 +72,11 @@ void accumulate_run(const struct accumulate *accumulate)
     const struct reduction *kernel = accumulate->kernel;
     kernel->reduce_each(accumulate->before, 0, 1, 0, 1, &running.carry[0]);
     if (running.parts > 1) {
-        region_run(threads, reduce_parts, &running);
+        region_run(accumulate->policy, threads, reduce_parts, &running);
         for (int part = 1; part < running.parts; part++) {
             kernel->combine(&running.carry[part], &running.carry[part - 1], sizeof(uint64_t));
         }
     }
     running.next = 0;
-    region_run(threads, accumulate_parts, &running);
+    region_run(accumulate->policy, threads, accumulate_parts, &running);
 }

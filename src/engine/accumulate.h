@@ -4,11 +4,13 @@
 
 #include <stddef.h>
 
+struct policy;
 struct reduction;
 
 /* out[k] = before combined with in[0] ... in[k], for kernels that can; `in` and `out` coincide or share
  * no byte. */
 struct accumulate {
+    const struct policy *policy;
     const struct reduction *kernel;
     const char *before, *in;
     char *out;

@@ -1,12 +1,12 @@
 /* Reductions on several threads. What is cut, and combined with what, follows the tree of the kernels:
  * it depends on the number of elements alone, so that results do not depend on threads. */
-#include "elementwise.h"
 #include "reduction.h"
 #include "threads/limit.h"
 #include "threads/region.h"
 
 #include "kernels/kernels.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 enum {
@@ -140,10 +140,10 @@ static void finish_blocks(const struct work *work)
 }
 
 /* Elements of a block: a power of two of pieces. */
-static ptrdiff_t block_of(const struct reduction *kernel)
+static ptrdiff_t block_of(const struct reduction *kernel, const struct policy *policy)
 {
     ptrdiff_t block = kernel->piece;
-    while (elementwise_threshold() == 0 && block * (ptrdiff_t)kernel->item_size < BLOCK_BYTES) {
+    while (!policy->small_blocks && block * (ptrdiff_t)kernel->item_size < BLOCK_BYTES) {
         block *= 2;
     }
     return block;
@@ -204,7 +204,7 @@ static struct work by_columns(const struct reduce *reduce)
 {
     const ptrdiff_t per_unit = COLUMN_BYTES / (ptrdiff_t)reduce->kernel->sum_size;
     const ptrdiff_t slices = ceiling(reduce->inner, per_unit);
-    const ptrdiff_t block = elementwise_threshold() != 0 ? PIECE_ROWS : MOST_ROWS;
+    const ptrdiff_t block = reduce->policy->small_blocks ? PIECE_ROWS : MOST_ROWS;
     const ptrdiff_t blocks = ceiling(reduce->n, block);
     const ptrdiff_t bytes = least(block, reduce->n) * least(per_unit, reduce->inner) *
                             (ptrdiff_t)reduce->kernel->item_size;
@@ -239,7 +239,7 @@ static bool suits_columns(const struct reduce *reduce)
 static int threads_for(const struct reduce *reduce)
 {
     const ptrdiff_t n = reduce->outer * reduce->inner * reduce->groups * reduce->n;
-    const ptrdiff_t forced = elementwise_threshold();
+    const ptrdiff_t forced = reduce->policy->threshold;
     const ptrdiff_t at_least = forced != 0 ? forced
                                : is_contiguous(reduce) || suits_columns(reduce)
                                    ? BREAK_EVEN_BYTES / (ptrdiff_t)reduce->kernel->item_size
@@ -252,7 +252,7 @@ static struct work work_of(const struct reduce *reduce, int threads)
     if (suits_columns(reduce)) {
         return by_columns(reduce);
     }
-    const ptrdiff_t block = block_of(reduce->kernel);
+    const ptrdiff_t block = block_of(reduce->kernel, reduce->policy);
     const ptrdiff_t results = reduce->outer * reduce->inner;
     /* Results in the same cache lines are computed side by side. */
     const bool shares_lines = results > 1 && results <= LINE_BYTES &&
@@ -303,10 +303,10 @@ bool reduce_run(const struct reduce *given)
         }
     }
     atomic_init(&work.next, 0);
-    if (elementwise_threshold() != 0) {
+    if (reduce.policy->small_blocks) {
         work.grain = 1;
     }
-    region_run(work.units > work.grain ? threads : 1, run_units, &work);
+    region_run(reduce.policy, work.units > work.grain ? threads : 1, run_units, &work);
     if (work.run == run_block) {
         finish_blocks(&work);
     } else if (work.blocks > 1) {

@@ -5,10 +5,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct policy;
 struct reduction;
 
 /* outer * inner results, each of groups * n elements. Steps are in bytes. */
 struct reduce {
+    const struct policy *policy;
     const struct reduction *kernel;
     const char *data;
     char *out;

@@ -2,6 +2,7 @@
 #include "elementwise_loop.h"
 
 #include "errors.h"
+#include "policy_in_use.h"
 #include "reduction_call.h"
 
 _Static_assert(sizeof(npy_intp) == sizeof(ptrdiff_t), "steps are handed on without conversion");
@@ -112,6 +113,7 @@ int loop_initialize(struct loop *loop, const char types[], int inputs, int opera
     loop->work.before_threads = failure_before_threads;
     loop->work.after_threads = failure_after_threads;
     loop->work.asks_for_order = kernel != NULL;
+    loop->work.policy = &policy_in_use;
     loop->work.inputs = inputs;
     loop->work.operands = operands;
     for (int i = 0; i < operands; i++) {

@@ -2,7 +2,7 @@
 #include "internals.h"
 
 #include "devices.h"
-#include "engine/elementwise.h"
+#include "policy_in_use.h"
 #include "threads/cgroup.h"
 #include "threads/limit.h"
 
@@ -22,8 +22,7 @@ int internals_add(PyObject *module)
 {
     static struct internals internals = {
         .bytes = sizeof internals,
-        .threshold = elementwise_threshold,
-        .set_threshold = elementwise_set_threshold,
+        .policy = &policy_in_use,
         .read_quota = threads_read_quota,
         .quota = cgroup_cpus,
         .replace_device = devices_replace,

@@ -6,15 +6,16 @@
 #include "numpy_api.h"
 
 #include "device/pipeline.h"
+#include "threads/policy.h"
 
 #define INTERNALS_CAPSULE "numc_ufuncs._core._internals"
 
 struct internals {
     size_t bytes; /* of this struct: another build has another */
 
-    /* Elements from which calls use threads, 0 to learn it. */
-    ptrdiff_t (*threshold)(void);
-    void (*set_threshold)(ptrdiff_t elements);
+    /* Of all calls that come from Python; to be changed while no call runs. */
+    struct policy *policy;
+
     /* Reads the CPU quota of the control group below `root`. */
     void (*read_quota)(const char *root);
     int (*quota)(const char *root);

@@ -1,6 +1,8 @@
 /* Adapts the loops of matmul and its relatives to the parallel engine. */
 #include "matmul_loop.h"
 
+#include "policy_in_use.h"
+
 #include <string.h>
 
 enum {
@@ -207,15 +209,16 @@ void gufunc_run(char **args, const npy_intp *dimensions, const npy_intp *steps, 
     const bool by_kernel = loop->kernel != NULL && suits_kernel(loop, &x);
     count_call(by_bits || by_kernel ? &gufunc_counts.ours : &gufunc_counts.numpys);
     if (by_bits) {
-        matmul_bits_run(loop->bits, &x, &stack);
+        matmul_bits_run(&policy_in_use, loop->bits, &x, &stack);
     } else if (by_kernel) {
-        matmul_run(loop->kernel, &x, &stack);
+        matmul_run(&policy_in_use, loop->kernel, &x, &stack);
     } else if (numpy_ignores_out_step(loop, &x)) {
         run_vecmat_by_columns(loop, args, dimensions, steps);
     } else if (stack.count > 1 && may_split_numpy(loop, &x)) {
         struct numpy_call call = {loop, args, dimensions, steps, dimension_counts[loop->gufunc]};
         const double work = multiplications(&x);
-        matmul_split(stack.count, 10 + work * (loop->has_blas ? 0.05 : 0.5), run_numpy, &call);
+        matmul_split(&policy_in_use, stack.count, 10 + work * (loop->has_blas ? 0.05 : 0.5),
+                     run_numpy, &call);
     } else {
         loop->numpy_function(args, dimensions, steps, loop->numpy_data);
     }

@@ -4,6 +4,7 @@
 #include "call_record.h"
 #include "devices.h"
 #include "errors.h"
+#include "policy_in_use.h"
 #include "threads/limit.h"
 
 #include <fenv.h>
@@ -53,6 +54,7 @@ static struct matmul_task task_of(const struct offload *offload, char **args,
                                   const struct offload_options *options)
 {
     return (struct matmul_task){
+        .policy = &policy_in_use,
         .type = offload->type,
         .precision = (enum precision)options->precision,
         .kernel = (enum gemm_kernel)options->kernel,

@@ -3,12 +3,12 @@
  * nothing from our loops, of these or other ufuncs, goes to NumPy's ufunc. */
 #include "reduction_call.h"
 
-#include "engine/elementwise.h"
 #include "engine/reduction.h"
 #include "kernels/kernels.h"
 #include "methods.h"
 #include "operands.h"
 #include "plugin.h"
+#include "policy_in_use.h"
 
 #include <limits.h>
 #include <string.h>
@@ -395,7 +395,8 @@ static PyObject *reduce_array(const struct kernels_of_op *kernels, const struct 
 {
     PyArrayObject *array = request->array;
     const int type = PyArray_TYPE(array);
-    struct reduce reduce = {.kernel = type >= 0 && type < TYPES ? kernels->of_type[type] : NULL};
+    struct reduce reduce = {.policy = &policy_in_use,
+                            .kernel = type >= 0 && type < TYPES ? kernels->of_type[type] : NULL};
     struct axes axes;
     axes.ndim = PyArray_NDIM(array);
     axes.keepdims = request->keepdims == Py_True;
@@ -453,7 +454,7 @@ static bool suits_numpy(const struct kernels_of_op *kernels, const struct reques
     call_sort_axes(axes.ndim, axes.order, turn_of, array);
     const struct reduction *kernel =
         kernels != NULL ? kernels->of_type[type_of_result(PyArray_TYPE(array))] : NULL;
-    const npy_intp forced = elementwise_threshold();
+    const npy_intp forced = policy_in_use.threshold;
     const npy_intp short_loop = forced != 0 ? Py_MIN(forced, SHORT_LOOP) : SHORT_LOOP;
     if (accumulates) {
         const bool along = axes.reduced[axes.order[0]];

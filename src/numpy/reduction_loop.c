@@ -5,6 +5,7 @@
 #include "engine/overlap.h"
 #include "engine/reduction.h"
 #include "kernels/kernels.h"
+#include "policy_in_use.h"
 
 #include <stdatomic.h>
 
@@ -44,6 +45,7 @@ static bool accumulate_in_loop(const struct reduction *kernel, char **args, npy_
                                const npy_intp *steps)
 {
     const struct accumulate accumulate = {
+        .policy = &policy_in_use,
         .kernel = kernel,
         .before = args[0],
         .in = args[1],
@@ -67,6 +69,7 @@ bool reduce_in_loop(const struct reduction *kernel, char **args, npy_intp n, con
     bool done = false;
     if (args[0] == args[2] && steps[0] == 0 && steps[2] == 0) {
         const struct reduce reduce = {
+            .policy = &policy_in_use,
             .kernel = kernel,
             .data = args[1],
             .out = args[0],

@@ -1,5 +1,4 @@
 /* Runs a function on several threads, and keeps concurrent callers within the machine. */
-#include "engine/elementwise.h"
 #include "pool.h"
 #include "region.h"
 
@@ -68,7 +67,8 @@ static void run_on_worker(void *context, int index)
     atomic_fetch_or(&region->raised, fetestexcept(FE_ALL_EXCEPT));
 }
 
-static int run_with_workers(int workers, region_share *share, void *context)
+static int run_with_workers(const struct policy *policy, int workers, region_share *share,
+                            void *context)
 {
     struct region region = {.share = share, .context = context};
     struct call call;
@@ -76,8 +76,8 @@ static int run_with_workers(int workers, region_share *share, void *context)
     call.context = &region;
     fegetenv(&region.environment);
     workers_call(&call, workers);
-    if (elementwise_threshold() != 0) {
-        workers_await(&call); /* tests want to see them at work */
+    if (policy->awaits_workers) {
+        workers_await(&call);
     }
     inside = true;
     share(context, 0);
@@ -90,7 +90,7 @@ static int run_with_workers(int workers, region_share *share, void *context)
     return 1 + came;
 }
 
-int region_run(int threads, region_share *share, void *context)
+int region_run(const struct policy *policy, int threads, region_share *share, void *context)
 {
     if (threads <= 1 || !region_available()) {
         share(context, 0);
@@ -99,7 +99,7 @@ int region_run(int threads, region_share *share, void *context)
     const int taken = take_threads(threads);
     int count = 1;
     if (taken > 1) {
-        count = run_with_workers(taken - 1, share, context);
+        count = run_with_workers(policy, taken - 1, share, context);
     } else {
         share(context, 0);
     }

@@ -2,6 +2,8 @@
 #ifndef NUMC_REGION_H
 #define NUMC_REGION_H
 
+#include "policy.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -14,7 +16,7 @@ void region_initialize(void);
  * done it all. Workers compute in the caller's floating-point environment, and the exception flags that
  * they raise are raised in the caller. Returns the number of threads that came. */
 typedef void region_share(void *context, int index);
-int region_run(int threads, region_share *share, void *context);
+int region_run(const struct policy *policy, int threads, region_share *share, void *context);
 
 /* Whether region_run could use more than one thread now. */
 bool region_available(void);

@@ -23,6 +23,9 @@ enum {
     MOST_SECONDS = 60
 };
 
+static const struct policy production, awaiting = {1, true, true};
+static struct policy policy;
+
 static volatile double zero; /* the compiler must not know the value */
 
 /* ---- shares ---- */
@@ -47,7 +50,7 @@ static void check_shares(void)
     for (int threads = 0; threads <= 40; threads++) {
         struct visits visits = {.caller = pthread_self()};
         const uint64_t before = region_count();
-        const int ran = region_run(threads, visit, &visits);
+        const int ran = region_run(&policy, threads, visit, &visits);
         expect(ran == (threads > 1 ? threads : 1), "%d threads ran, not %d", ran, threads);
         expect(visits.index_0_on_caller, "index 0 ran on a worker");
         expect(region_count() - before == (ran > 1), "region_count grew by the wrong number");
@@ -62,13 +65,13 @@ static void run_nested(void *context, int index)
 {
     struct visits inner = {.caller = pthread_self()};
     expect(!region_available(), "threads seem available within a region");
-    ((_Atomic int *)context)[index] = region_run(THREADS, visit, &inner);
+    ((_Atomic int *)context)[index] = region_run(&policy, THREADS, visit, &inner);
 }
 
 static void check_nested(void)
 {
     _Atomic int ran[THREADS] = {0};
-    region_run(THREADS, run_nested, ran);
+    region_run(&policy, THREADS, run_nested, ran);
     for (int i = 0; i < THREADS; i++) {
         expect(ran[i] == 1, "a region within a region ran on %d threads", ran[i]);
     }
@@ -131,7 +134,7 @@ static void check_late_workers(void)
     int most = 0, least = THREADS;
     for (int round = 0; round < SHORT_ROUNDS; round++) {
         struct work work = {.pieces = round % 40};
-        const int ran = region_run(THREADS, take_pieces, &work);
+        const int ran = region_run(&policy, THREADS, take_pieces, &work);
         const int at_work = work.at_work;
         expect(work.done == work.pieces, "%d of %d pieces were done", work.done, work.pieces);
         expect(at_work == 0, "%d threads were at work after their region", at_work);
@@ -153,7 +156,7 @@ static void check_sleeping(void)
         while (ran == 1) {
             work.next = work.done = 0;
             work.pieces *= 10;
-            ran = region_run(THREADS, take_pieces, &work);
+            ran = region_run(&policy, THREADS, take_pieces, &work);
             expect(work.done == work.pieces, "%d of %d pieces were done", work.done, work.pieces);
         }
     }
@@ -176,7 +179,7 @@ static void check_affinity(void)
         const cpu_set_t *cpus = round % 2 == 0 ? &one : &all;
         _Atomic int found[THREADS];
         sched_setaffinity(0, sizeof *cpus, cpus);
-        region_run(THREADS, note_cpus, found);
+        region_run(&policy, THREADS, note_cpus, found);
         for (int i = 0; i < THREADS; i++) {
             expect(found[i] == CPU_COUNT(cpus), "thread %d may run on %d CPUs, its caller on %d", i,
                    found[i], CPU_COUNT(cpus));
@@ -196,16 +199,16 @@ static void check_flags(void)
 {
     for (int who = 0; who < THREADS; who++) {
         feclearexcept(FE_ALL_EXCEPT);
-        region_run(THREADS, divide_on_workers, &who);
+        region_run(&policy, THREADS, divide_on_workers, &who);
         expect(fetestexcept(FE_ALL_EXCEPT) == FE_DIVBYZERO, "thread %d divided by 0, flags %#x",
                who, (unsigned)fetestexcept(FE_ALL_EXCEPT));
     }
     int nobody = -1;
     feclearexcept(FE_ALL_EXCEPT);
-    region_run(THREADS, divide_on_workers, &nobody);
+    region_run(&policy, THREADS, divide_on_workers, &nobody);
     expect(fetestexcept(FE_ALL_EXCEPT) == 0, "flags out of nothing");
     feraiseexcept(FE_INVALID);
-    region_run(THREADS, divide_on_workers, &nobody);
+    region_run(&policy, THREADS, divide_on_workers, &nobody);
     expect(fetestexcept(FE_ALL_EXCEPT) == FE_INVALID, "the caller's own flag got lost");
     feclearexcept(FE_ALL_EXCEPT);
 }
@@ -221,7 +224,7 @@ static void check_rounding(void)
     for (int mode = 0; mode < 4; mode++) {
         _Atomic int found[THREADS];
         fesetround(modes[mode]);
-        region_run(THREADS, note_rounding, found);
+        region_run(&policy, THREADS, note_rounding, found);
         fesetround(FE_TONEAREST);
         for (int i = 0; i < THREADS; i++) {
             expect(found[i] == modes[mode], "thread %d rounds by %#x, its caller by %#x", i,
@@ -251,7 +254,7 @@ static void *call_often(void *unused)
     (void)unused;
     for (int round = 0; round < ROUNDS; round++) {
         _Atomic int shares = 0;
-        const int ran = region_run(THREADS, be_active, &shares);
+        const int ran = region_run(&policy, THREADS, be_active, &shares);
         expect(shares == ran, "%d shares on %d threads", shares, ran);
     }
     return NULL;
@@ -268,7 +271,7 @@ static void check_concurrent_callers(void)
     }
     expect(most_active <= THREADS + CALLERS, "%d threads were active", most_active);
     struct visits visits = {.caller = pthread_self()};
-    expect(region_run(THREADS, visit, &visits) == THREADS, "threads were not given back");
+    expect(region_run(&policy, THREADS, visit, &visits) == THREADS, "threads were not given back");
 }
 
 /* ---- fork ---- */
@@ -280,7 +283,8 @@ static void check_fork(void)
     if (child == 0) {
         alarm(MOST_SECONDS / 4);
         struct visits visits = {.caller = pthread_self()};
-        const bool serial = !region_available() && region_run(THREADS, visit, &visits) == 1 &&
+        const bool serial = !region_available() &&
+                            region_run(&policy, THREADS, visit, &visits) == 1 &&
                             visits.of_index[0] == 1 && visits.of_index[1] == 0;
         _exit(serial ? 0 : 1);
     }
@@ -330,6 +334,7 @@ static void count_after(void *context)
 }
 
 static struct elementwise loop = {
+    .policy = &policy,
     .run = increment,
     .before_threads = count_before,
     .after_threads = count_after,
@@ -419,7 +424,7 @@ static void check_elementwise(void)
     elementwise_initialize(&loop);
     threads_set_for_this_thread(THREADS);
     for (int learnt = 0; learnt < 2; learnt++) {
-        elementwise_set_threshold(1);
+        policy = awaiting;
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
             check_apart(sizes[i]);
             check_reversed(sizes[i]);
@@ -428,7 +433,7 @@ static void check_elementwise(void)
         }
     }
     /* While the cost of an element is being learnt, values must be right as well. */
-    elementwise_set_threshold(0);
+    policy = production;
     for (int i = 0; i < 20; i++) {
         number_input();
         run((char *)input, 4, (char *)output, 4, ELEMENTS);
@@ -436,7 +441,7 @@ static void check_elementwise(void)
                "learning: wrong values");
         expect(call.parts >= 1, "nothing ran");
     }
-    elementwise_set_threshold(1);
+    policy = awaiting;
     threads_set_for_this_thread(1);
     number_input();
     run((char *)input, 4, (char *)output, 4, ELEMENTS);
@@ -454,8 +459,12 @@ static void note_order(const struct elementwise *of, void *context, enum order o
 /* No memory is touched: the addresses need not exist. */
 static enum order order_chosen(uintptr_t in, uintptr_t out, ptrdiff_t n)
 {
-    static struct elementwise noting = {
-        .run = note_order, .asks_for_order = true, .inputs = 1, .operands = 2, .item_size = {4, 4}};
+    static struct elementwise noting = {.policy = &policy,
+                                        .run = note_order,
+                                        .asks_for_order = true,
+                                        .inputs = 1,
+                                        .operands = 2,
+                                        .item_size = {4, 4}};
     elementwise_initialize(&noting);
     enum order order = IN_ORDER;
     elementwise_run(&noting, &order, (char *[]){(char *)in, (char *)out}, (ptrdiff_t[]){4, 4}, n);
@@ -466,12 +475,12 @@ static void check_streaming(void)
 {
     const uintptr_t a = (uintptr_t)1 << 40, b = (uintptr_t)1 << 41;
     const ptrdiff_t huge = (ptrdiff_t)1 << 34;
-    elementwise_set_threshold(PTRDIFF_MAX);
+    policy.threshold = PTRDIFF_MAX;
     expect(order_chosen(a, b, huge) == ANY_ORDER_STREAMING, "64 GiB should be streamed");
     expect(order_chosen(a, b, 100000) == ANY_ORDER, "400 kB should stay in the cache");
     expect(order_chosen(a, a, huge) == ANY_ORDER, "in place should not be streamed");
     expect(order_chosen(a, a + 4, huge) == IN_ORDER, "shifted should be in order");
-    elementwise_set_threshold(0);
+    policy = production;
 }
 
 int main(void)
@@ -480,7 +489,7 @@ int main(void)
     threads_initialize(0, "");
     check_late_workers();
     check_sleeping();
-    elementwise_set_threshold(1); /* all come */
+    policy = awaiting;
     check_shares();
     check_nested();
     check_affinity();

@@ -17,8 +17,9 @@ static PyObject *set_parallel_threshold(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "n:set_parallel_threshold", &elements)) {
         return NULL;
     }
-    const ptrdiff_t before = internals->threshold();
-    internals->set_threshold(elements);
+    const bool forced = elements != 0;
+    const ptrdiff_t before = internals->policy->threshold;
+    *internals->policy = (struct policy){elements, forced, forced};
     return PyLong_FromSsize_t(before);
 }
 
@@ -117,7 +118,8 @@ static PyObject *last_times(PyObject *module, PyObject *unused)
 
 static PyMethodDef functions[] = {
     {"set_parallel_threshold", set_parallel_threshold, METH_VARARGS,
-     "Elements from which calls use threads, 0 to learn it; returns the value before."},
+     "Elements from which calls use threads, in small blocks, and all workers come; 0: production. "
+     "Returns the value before."},
     {"read_quota", read_quota, METH_VARARGS,
      "read_quota(root): calls keep to the quota of the control group below root from now on."},
     {"cgroup_quota", cgroup_quota, METH_VARARGS, "CPUs granted by the cgroup below root, or 0."},
