@@ -1,12 +1,12 @@
 /* One call of an inner loop: whether to use threads, in what order, and which part goes where. */
 #include "elementwise.h"
+#include "elementwise_cutoffs.h"
+#include "memory/caches.h"
 #include "overlap.h"
 #include "threads/clock.h"
 #include "threads/limit.h"
 #include "threads/region.h"
 #include "threads/shares.h"
-
-#include <unistd.h>
 
 enum {
     /* Parts begin at multiples of this many elements: there NumPy's SIMD loops compute the same
@@ -35,26 +35,13 @@ void elementwise_initialize(struct elementwise *loop)
     atomic_init(&loop->calls, 0);
 }
 
-/* The size from which storing past the cache pays. */
-static size_t cache_bytes(void)
-{
-    static _Atomic size_t known;
-    size_t bytes = atomic_load_explicit(&known, memory_order_relaxed);
-    if (bytes == 0) {
-        const long last_level = sysconf(_SC_LEVEL3_CACHE_SIZE);
-        bytes = last_level > 0 ? (size_t)last_level : (size_t)32 << 20;
-        atomic_store_explicit(&known, bytes, memory_order_relaxed);
-    }
-    return bytes;
-}
-
 bool elementwise_streams(const struct elementwise *loop, ptrdiff_t n)
 {
     size_t stored = 0;
     for (int out = loop->inputs; out < loop->operands; out++) {
         stored += loop->item_size[out] * (size_t)n;
     }
-    return stored > cache_bytes();
+    return stored > cache_last_level() / 16 * STREAMING_SIXTEENTHS_OF_CACHE;
 }
 
 static enum order order_of(const struct elementwise *loop, char *const data[],

@@ -24,9 +24,9 @@ struct loop {
 bool loop_is_parallel(const char types[], int inputs, int operands);
 
 /* Prepares `loop` for one row of a ufunc's table. */
-int loop_initialize(struct loop *loop, const char types[], int inputs, int operands,
-                    PyUFuncGenericFunction numpy_function, void *numpy_data,
-                    const struct kernel *kernel, PyObject *serial_if);
+void loop_initialize(struct loop *loop, const char types[], int inputs, int operands,
+                     PyUFuncGenericFunction numpy_function, void *numpy_data,
+                     const struct kernel *kernel, PyObject *serial_if);
 
 /* The kernel that computes n elements in this thread, at once; NULL if that is not the way. */
 elementwise_kernel *loop_tiny_kernel(const struct loop *loop, const npy_intp step[], npy_intp n);

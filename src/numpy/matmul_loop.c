@@ -1,6 +1,7 @@
 /* Adapts the loops of matmul and its relatives to the parallel engine. */
 #include "matmul_loop.h"
 
+#include "dtypes.h"
 #include "policy_in_use.h"
 
 #include <string.h>
@@ -37,12 +38,10 @@ bool gufunc_is_named(const char *name, enum gufunc *gufunc)
     return false;
 }
 
+/* Halves have kernels of their own kind. */
 static char kind_of(int type)
 {
-    return PyTypeNum_ISINTEGER(type) ? 'i'
-           : type == NPY_HALF        ? 'e'
-           : PyTypeNum_ISFLOAT(type) ? 'f'
-                                     : '\0';
+    return type == NPY_HALF ? 'e' : dtype_modular_kind(type);
 }
 
 bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char types[], int operands,
@@ -51,21 +50,14 @@ bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char ty
     const int type = types[0];
     *loop = (struct gufunc_loop){.numpy_function = numpy_function, .numpy_data = numpy_data};
     if (!gufunc_is_named(name, &loop->gufunc) || operands != 3 || types[1] != type ||
-        types[2] != type || numpy_function == NULL ||
-        !(PyTypeNum_ISNUMBER(type) || type == NPY_BOOL)) {
+        types[2] != type || numpy_function == NULL || !dtype_is_number(type)) {
         return false;
     }
-    PyArray_Descr *dtype = PyArray_DescrFromType(type);
-    if (dtype == NULL) {
-        PyErr_Clear();
-        return false;
-    }
-    const size_t size = (size_t)PyDataType_ELSIZE(dtype);
-    Py_DECREF(dtype);
-    loop->kernel = kind_of(type) != '\0' ? matmul_kernel_find(kind_of(type), size, false) : NULL;
+    const struct dtype dtype = dtype_of(type);
+    loop->kernel = matmul_kernel_find(kind_of(type), dtype.size, false);
     loop->bits = type == NPY_BOOL ? matmul_bits_find() : NULL;
-    loop->item_size = (npy_intp)size;
-    loop->is_complex = PyTypeNum_ISCOMPLEX(type);
+    loop->item_size = (npy_intp)dtype.size;
+    loop->is_complex = dtype.kind == 'c';
     loop->has_blas =
         type == NPY_FLOAT || type == NPY_DOUBLE || type == NPY_CFLOAT || type == NPY_CDOUBLE;
     return true;

@@ -3,6 +3,7 @@
  * nothing from our loops, of these or other ufuncs, goes to NumPy's ufunc. */
 #include "reduction_call.h"
 
+#include "dtypes.h"
 #include "engine/reduction.h"
 #include "kernels/kernels.h"
 #include "methods.h"
@@ -14,7 +15,7 @@
 #include <string.h>
 
 enum {
-    TYPES = NPY_HALF + 1,
+    TYPES = DTYPES,
     GIL_IS_RELEASED_ABOVE = 500, /* elements, as in NumPy */
     /* So few rows of floats whose elements lie apart are not worth being brought together first, if
      * they are long. */
@@ -126,11 +127,11 @@ static bool is_broadcast(PyArrayObject *array)
 /* The type of a sum: NumPy widens integers to the size of long. */
 static int type_of_result(int type)
 {
-    if (!PyTypeNum_ISBOOL(type) && !PyTypeNum_ISINTEGER(type)) {
+    if (!dtype_is_integer(type)) {
         return type;
     }
     const bool is_short = type != NPY_LONGLONG && type != NPY_ULONGLONG;
-    return !is_short ? type : PyTypeNum_ISUNSIGNED(type) ? NPY_ULONG : NPY_LONG;
+    return !is_short ? type : dtype_of(type).kind == 'u' ? NPY_ULONG : NPY_LONG;
 }
 
 static bool dtype_is(PyObject *dtype, int type)

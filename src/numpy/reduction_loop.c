@@ -1,6 +1,7 @@
 /* Calls of an inner loop that reduce or accumulate. */
 #include "reduction_call.h"
 
+#include "dtypes.h"
 #include "engine/accumulate.h"
 #include "engine/overlap.h"
 #include "engine/reduction.h"
@@ -18,20 +19,8 @@ uint64_t reduce_loops(void)
 
 const struct reduction *reduction_of_type(const char *op, int type)
 {
-    const bool is_float = type == NPY_FLOAT || type == NPY_DOUBLE || type == NPY_HALF;
-    const bool is_complex = type == NPY_CFLOAT || type == NPY_CDOUBLE;
-    const char kind = PyTypeNum_ISUNSIGNED(type) || PyTypeNum_ISBOOL(type) ? 'u'
-                      : PyTypeNum_ISINTEGER(type)                          ? 'i'
-                      : is_float                                           ? 'f'
-                      : is_complex                                         ? 'c'
-                                                                           : '\0';
-    PyArray_Descr *dtype = kind != '\0' ? PyArray_DescrFromType(type) : NULL;
-    if (dtype == NULL) {
-        return NULL;
-    }
-    const struct reduction *kernel = reduction_find(op, kind, (size_t)PyDataType_ELSIZE(dtype));
-    Py_DECREF(dtype);
-    return kernel;
+    const struct dtype dtype = dtype_of(type);
+    return reduction_find(op, dtype.kind == 'b' ? 'u' : dtype.kind, dtype.size);
 }
 
 const struct reduction *reduction_of_row(const char *op, const char types[], int operands)
