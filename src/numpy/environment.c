@@ -5,7 +5,6 @@
 
 #include "devices.h"
 #include "kernels/kernels.h"
-#include "policy_in_use.h"
 #include "threads/limit.h"
 
 #include <errno.h>
@@ -50,15 +49,12 @@ static int apply_isa(void)
 int environment_apply(void)
 {
     static const char positive[] = "an integer of at least 1";
-    unsigned long long most_threads, threshold, device_memory;
+    unsigned long long most_threads, device_memory;
     if (apply_isa() < 0 ||
         read_number("NUMC_GPU_MEMORY_LIMIT", SIZE_MAX, "a number of bytes", &device_memory) < 0 ||
-        read_number("NUMC_NUM_THREADS", INT_MAX, positive, &most_threads) < 0 ||
-        read_number("NUMC_PARALLEL_THRESHOLD", INT_MAX, positive, &threshold) < 0) {
+        read_number("NUMC_NUM_THREADS", INT_MAX, positive, &most_threads) < 0) {
         return -1;
     }
-    const char *cgroup_root = getenv("NUMC_CGROUP_ROOT");
-    threads_initialize((int)most_threads, cgroup_root != NULL ? cgroup_root : "");
-    policy_force_threads((ptrdiff_t)threshold);
+    threads_initialize((int)most_threads, "");
     return devices_initialize((size_t)device_memory);
 }

@@ -1,9 +1,9 @@
 /* Products through the pipeline on the fake device, against plain loops; then with every call of the
  * device failing once. */
 #include "device/choice.h"
-#include "device/fake.h"
 #include "device/pipeline.h"
 #include "device/plan.h"
+#include "fake_device.h"
 #include "problem.h"
 #include "threads/limit.h"
 
