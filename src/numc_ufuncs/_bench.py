@@ -16,7 +16,7 @@ from ._ufuncs import own
 
 add, matmul = own["add"], own["matmul"]
 
-# What one run cannot tell from noise, even where NumPy against itself happened to agree better.
+# One run cannot tell less than this from noise, however well NumPy agrees with itself.
 LEAST_SPREAD = 0.05
 
 SECONDS = 110.0  # for the whole bench
@@ -191,7 +191,7 @@ def _matmul_calls(case, rng):
     out = np.empty(shape, case.dtype)
     expected = np.matmul(a, b)
     matmul(a, b, out=out)
-    # An error of another size than allowed, and not a number at all, both count as different.
+    # Also different where a result is NaN: that compares as False.
     same = bool(np.all(np.abs(out - expected) <= tolerance * np.abs(expected)))
     return (lambda: np.matmul(a, b, out=out)), (lambda: matmul(a, b, out=out)), same
 
