@@ -426,6 +426,7 @@ static void check_small_stack(void)
 static void check_uncalled_workers(void)
 {
     struct visits visits = {.caller = pthread_self()};
+    pool_set_spin_us(100000); /* longer than this thread may have to wait between two calls */
     region_run(&awaiting, THREADS, visit, &visits);
     while (!region_is_cold(THREADS)) { /* a hang is a failure */
         region_run(&awaiting, 2, visit, &visits);
@@ -434,6 +435,7 @@ static void check_uncalled_workers(void)
         region_run(&awaiting, 2, visit, &visits);
         expect(region_is_cold(THREADS), "a call woke a worker that it did not call");
     }
+    pool_set_spin_us(WORKER_SPIN_US);
 }
 
 static void check_spin(void)
