@@ -198,10 +198,11 @@ def definitions(files):
 
 def check_headers(files):
     defined = definitions(files)
+    macros = {name for file in files for name in file.macros}
     for file in files:
         is_header = file.path.suffix not in SOURCES
         for name, position in file.declared.items():
-            if name in file.macros:
+            if name in macros:
                 continue
             where = defined.get(name)
             if where is None and is_header:
