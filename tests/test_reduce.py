@@ -371,8 +371,8 @@ def test_small_stacks(dtype, always, request):
 def test_small_stacks_of_workers():
     """Their stacks are no larger than the limit, either."""
     code = (
-        "import numpy as np, numc_ufuncs as nc\n"
-        "nc._core.set_parallel_threshold(1); nc.set_config(threads=3)\n"
+        "import _numc_test, numpy as np, numc_ufuncs as nc\n"
+        "_numc_test.set_parallel_threshold(1); nc.set_config(threads=3)\n"
         "for dtype in 'efdFDbhil':\n"
         "    x = np.ones((600, 9_000), dtype)\n"
         "    for axis in (0, 1, None): nc.add.reduce(x, axis=axis)\n"

@@ -97,11 +97,6 @@ MUTATIONS = {
         "failure->released = holds_gil() ? PyEval_SaveThread() : NULL;",
         "failure->released = NULL;",
     ),
-    "a forked child computes serially": (
-        "src/threads/region.c",
-        "forked = true;",
-        "forked = false;",
-    ),
     "workers at work are waited for": (
         "src/threads/pool.c",
         "if (state == AT_WORK && !",
