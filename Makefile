@@ -35,6 +35,7 @@ lint: $(venv)/bin/python
 	$(venv)/bin/ruff format --check .
 	$(venv)/bin/mypy
 	$(venv)/bin/pyright --pythonpath "$(venv)/bin/python"
+	$(venv)/bin/python tools/check_structure.py
 
 asv: install-bench
 	cd benchmarks && $(in_venv) asv machine --yes

@@ -154,8 +154,8 @@ MUTATIONS = {
     ),
     "the last block of a sum": (
         "src/engine/reduction.c",
-        "least(work->block, reduce->n - first), lanes);",
-        "least(work->block, reduce->n - first - (first > 0)), lanes);",
+        "least(split->elements, reduction->n - first), accumulators);",
+        "least(split->elements, reduction->n - first - (first > 0)), accumulators);",
     ),
 }
 

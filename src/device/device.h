@@ -43,8 +43,11 @@ enum precision {
 
 enum gemm_kernel { GEMM_AUTO = 1, GEMM_CUBLAS, GEMM_TILED };
 
+struct policy;
+
 /* No extent of the product is 0. */
 struct matmul_task {
+    const struct policy *policy; /* of threads that copy, or look at the result */
     struct element_type type;
     enum precision precision;
     enum gemm_kernel kernel;

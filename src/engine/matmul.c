@@ -76,7 +76,7 @@ static void plan_fallback(struct matmul_plan *plan, const struct matmul_dtype *d
         !(dtype->has_blas && muls > (is_vector ? SERIAL_BLAS_VECTOR_MULS : SERIAL_BLAS_MULS));
     const double ns = 10 + muls * (dtype->has_blas ? 0.05 : 0.5);
     plan->way = MATMUL_FALLBACK;
-    plan->stack_threads = may_split ? matmul_threads(ns * (double)x->batch) : 1;
+    plan->stack_threads = may_split ? matmul_threads(plan->policy, ns * (double)x->batch) : 1;
 }
 
 /* ---- the order of rows and columns ---- */
@@ -165,22 +165,24 @@ static void plan_threads(struct matmul_plan *plan)
         const double elements = elements_of(x);
         const bool by_stack = elements < BOOL_SPLIT_PRODUCT_ELEMENTS && x->batch > 1;
         plan->stack_threads =
-            by_stack ? matmul_threads((20 + elements * 0.1) * (double)x->batch) : 1;
-        plan->threads = by_stack ? 1 : matmul_threads(matmul_bool_ns(x));
+            by_stack ? matmul_threads(plan->policy, (20 + elements * 0.1) * (double)x->batch) : 1;
+        plan->threads = by_stack ? 1 : matmul_threads(plan->policy, matmul_bool_ns(x));
         return;
     }
     const double ns =
         muls_of(x) * (plan->kernel->item_size == 16 ? 1.0 : 0.05) + elements_of(x) * 0.2;
-    const int threads = matmul_threads((ns > 20 || x->batch == 1 ? ns : 20) * (double)x->batch);
+    const int threads =
+        matmul_threads(plan->policy, (ns > 20 || x->batch == 1 ? ns : 20) * (double)x->batch);
     const bool by_stack =
         x->batch > 1 && !(ns > SPLIT_PRODUCT_NS && x->batch < 4 * (ptrdiff_t)threads);
     plan->stack_threads = by_stack ? threads : 1;
-    plan->threads = by_stack || threads == 1 ? 1 : matmul_threads(ns);
+    plan->threads = by_stack || threads == 1 ? 1 : matmul_threads(plan->policy, ns);
 }
 
-void matmul_plan(struct matmul_plan *plan, const struct matmul_dtype *dtype,
-                 const struct product *product)
+void matmul_plan(struct matmul_plan *plan, const struct policy *policy,
+                 const struct matmul_dtype *dtype, const struct product *product)
 {
+    plan->policy = policy;
     if (!suits_kernel(dtype, product)) {
         plan_fallback(plan, dtype, product);
         return;
@@ -232,13 +234,13 @@ static void run_product(const struct matmul_plan *plan, const struct product *x)
         matmul_direct(plan->kernel, x);
         break;
     case MATMUL_STRIPS:
-        matmul_strips(plan->kernel, x, plan->threads);
+        matmul_strips(plan->policy, plan->kernel, x, plan->threads);
         break;
     case MATMUL_PACKED:
-        matmul_packed(plan->kernel, x, plan->threads);
+        matmul_packed(plan->policy, plan->kernel, x, plan->threads);
         break;
     case MATMUL_BOOL:
-        matmul_bool(plan->kernel->bits, x, plan->threads);
+        matmul_bool(plan->policy, plan->kernel->bits, x, plan->threads);
         break;
     default:
         break;
@@ -271,6 +273,7 @@ static void run_range(void *context, ptrdiff_t first, ptrdiff_t count)
 void matmul_run(const struct matmul_plan *plan)
 {
     if (plan->way != MATMUL_EMPTY) {
-        matmul_split(plan->product.batch, plan->stack_threads, run_range, (void *)plan);
+        matmul_split(plan->policy, plan->product.batch, plan->stack_threads, run_range,
+                     (void *)plan);
     }
 }

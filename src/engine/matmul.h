@@ -3,6 +3,7 @@
 #define NUMC_MATMUL_H
 
 #include "kernels/matmul/matmul_kernels.h"
+#include "threads/policy.h"
 
 /* How a gufunc multiplies one dtype. */
 struct matmul_dtype {
@@ -24,6 +25,7 @@ enum matmul_way {
 };
 
 struct matmul_plan {
+    const struct policy *policy;
     enum matmul_way way;
     int stack_threads; /* that share the stack */
     int threads;       /* that share each product */
@@ -34,8 +36,8 @@ struct matmul_plan {
 
 /* Decides by the shape of one product alone who computes it, so that a product in a stack has the bits of
  * one by itself. The bits of integers, halves and truth values do not depend on threads either. */
-void matmul_plan(struct matmul_plan *plan, const struct matmul_dtype *dtype,
-                 const struct product *product);
+void matmul_plan(struct matmul_plan *plan, const struct policy *policy,
+                 const struct matmul_dtype *dtype, const struct product *product);
 
 /* Carries out any plan but MATMUL_FALLBACK. */
 void matmul_run(const struct matmul_plan *plan);

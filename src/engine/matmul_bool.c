@@ -42,12 +42,13 @@ static void multiply(void *context, ptrdiff_t first, ptrdiff_t count)
 }
 
 /* Threads for one phase of a product that may have so many. */
-static int phase_threads(int threads, double ns)
+static int phase_threads(const struct policy *policy, int threads, double ns)
 {
-    return threads > 1 ? matmul_threads(ns) : 1;
+    return threads > 1 ? matmul_threads(policy, ns) : 1;
 }
 
-static bool run_packed(const struct matmul_bits *kernel, const struct product *x, int threads)
+static bool run_packed(const struct policy *policy, const struct matmul_bits *kernel,
+                       const struct product *x, int threads)
 {
     const ptrdiff_t a_words = (x->k + WORD - 1) / WORD, b_words = (x->n + WORD - 1) / WORD;
     const size_t b_bytes = (size_t)((x->k * b_words + 7) / 8 * 64);
@@ -67,9 +68,9 @@ static bool run_packed(const struct matmul_bits *kernel, const struct product *x
     const ptrdiff_t m_words = (x->m + WORD - 1) / WORD;
     const double a_ns = 4.0 * (double)x->k * (double)m_words;
     const double b_ns = 4.0 * (double)x->n * (double)a_words;
-    matmul_split(m_words, phase_threads(threads, a_ns), pack_a, &run);
-    matmul_split(a_words, phase_threads(threads, b_ns), pack_b, &run);
-    matmul_split((x->m + CHUNK_ROWS - 1) / CHUNK_ROWS, threads, multiply, &run);
+    matmul_split(policy, m_words, phase_threads(policy, threads, a_ns), pack_a, &run);
+    matmul_split(policy, a_words, phase_threads(policy, threads, b_ns), pack_b, &run);
+    matmul_split(policy, (x->m + CHUNK_ROWS - 1) / CHUNK_ROWS, threads, multiply, &run);
     workspace_give_back(workspace);
     return true;
 }
@@ -104,12 +105,13 @@ double matmul_bool_ns(const struct product *x)
                                 : 0;
 }
 
-void matmul_bool(const struct matmul_bits *kernel, const struct product *x, int threads)
+void matmul_bool(const struct policy *policy, const struct matmul_bits *kernel,
+                 const struct product *x, int threads)
 {
     if (is_few_dots(x)) {
         struct bits_run run = {.kernel = kernel, .x = x, .a_words = (x->k + WORD - 1) / WORD};
-        matmul_split((x->n + CHUNK_COLUMNS - 1) / CHUNK_COLUMNS, threads, dots, &run);
-    } else if (x->m <= MOST_DOT_ROWS || !run_packed(kernel, x, threads)) {
+        matmul_split(policy, (x->n + CHUNK_COLUMNS - 1) / CHUNK_COLUMNS, threads, dots, &run);
+    } else if (x->m <= MOST_DOT_ROWS || !run_packed(policy, kernel, x, threads)) {
         kernel->direct(x);
     }
 }

@@ -109,9 +109,10 @@ static void run_strips(void *context, ptrdiff_t first, ptrdiff_t count)
     matmul_direct(strips->kernel, &x);
 }
 
-void matmul_strips(const struct matmul_kernel *kernel, const struct product *product, int threads)
+void matmul_strips(const struct policy *policy, const struct matmul_kernel *kernel,
+                   const struct product *product, int threads)
 {
     struct strips strips = {kernel, product};
     const ptrdiff_t longer = product->n >= product->m ? product->n : product->m;
-    matmul_split((longer + STRIP_SIDE - 1) / STRIP_SIDE, threads, run_strips, &strips);
+    matmul_split(policy, (longer + STRIP_SIDE - 1) / STRIP_SIDE, threads, run_strips, &strips);
 }

@@ -17,6 +17,7 @@ enum {
 
 /* Counts rows, columns and k of a matrix, unless the name says panels or groups. */
 struct packed_product {
+    const struct policy *policy;
     const struct matmul_kernel *kernel;
     const struct product *x;
     ptrdiff_t chunk_rows, chunk_columns, chunk_k; /* multiples of panels and groups */
@@ -210,10 +211,10 @@ static void compute_chunk(struct packed_product *packed, int threads)
     struct shares shares;
     shares_initialize(&shares, 0, panels, 1, 1, threads);
     packed->shares = &shares;
-    region_run(threads, pack_share, packed);
+    region_run(packed->policy, threads, pack_share, packed);
     packed->shares = NULL;
     atomic_store(&packed->next_block, 0);
-    region_run(threads, compute_share, packed);
+    region_run(packed->policy, threads, compute_share, packed);
 }
 
 static void compute_chunks(struct packed_product *packed, int threads)
@@ -302,9 +303,11 @@ static __attribute__((noinline)) void compute_in_last_resort(struct packed_produ
     compute_in(packed, memory, 1);
 }
 
-void matmul_packed(const struct matmul_kernel *kernel, const struct product *product, int threads)
+void matmul_packed(const struct policy *policy, const struct matmul_kernel *kernel,
+                   const struct product *product, int threads)
 {
     struct packed_product packed = {
+        .policy = policy,
         .kernel = kernel,
         .x = product,
         .in_place =

@@ -1,17 +1,17 @@
 /* Chunks of a range are taken one after the other by the threads that come. */
 #include "matmul_split.h"
 
-#include "elementwise.h"
 #include "matmul_cutoffs.h"
 #include "threads/limit.h"
 #include "threads/region.h"
 
+#include <stdatomic.h>
+
 enum { CHUNKS_PER_THREAD = 8 };
 
-int matmul_threads(double ns)
+int matmul_threads(const struct policy *policy, double ns)
 {
-    const ptrdiff_t forced = elementwise_threshold();
-    if ((forced == 0 && ns < BREAK_EVEN_NS) || !region_available()) {
+    if ((policy->threshold == 0 && ns < BREAK_EVEN_NS) || !region_available()) {
         return 1;
     }
     return threads_limit().threads;
@@ -35,7 +35,8 @@ static void run_chunks(void *context, int index)
     }
 }
 
-void matmul_split(ptrdiff_t count, int threads, matmul_range *run, void *context)
+void matmul_split(const struct policy *policy, ptrdiff_t count, int threads, matmul_range *run,
+                  void *context)
 {
     if (count <= 1 || threads <= 1) {
         run(context, 0, count);
@@ -43,5 +44,5 @@ void matmul_split(ptrdiff_t count, int threads, matmul_range *run, void *context
     }
     const ptrdiff_t chunk = count / (CHUNKS_PER_THREAD * (ptrdiff_t)threads);
     struct range range = {run, context, count, chunk > 0 ? chunk : 1, 0};
-    region_run(threads, run_chunks, &range);
+    region_run(policy, threads, run_chunks, &range);
 }

@@ -1,7 +1,9 @@
 /* Who computes a call of a gufunc's loop, and NumPy's order of its dimensions and steps. */
 #include "matmul_loop.h"
 
+#include "dtypes.h"
 #include "engine/matmul_split.h"
+#include "policy_in_use.h"
 
 #include <string.h>
 
@@ -21,14 +23,10 @@ bool gufunc_is_named(const char *name, enum gufunc *gufunc)
     return false;
 }
 
-/* How its kernels call a type; '\0': there are none. */
+/* Halves have kernels of their own kind. */
 static char kind_of(int type)
 {
-    return PyTypeNum_ISINTEGER(type) ? 'i'
-           : type == NPY_BOOL        ? 'b'
-           : type == NPY_HALF        ? 'e'
-           : PyTypeNum_ISFLOAT(type) ? 'f'
-                                     : '\0';
+    return type == NPY_HALF ? 'e' : dtype_modular_kind(type);
 }
 
 static void run_on_processor(const void *loop, const struct product *product);
@@ -39,28 +37,21 @@ bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char ty
     const int type = types[0];
     *loop = (struct gufunc_loop){.numpy_function = numpy_function, .numpy_data = numpy_data};
     if (!gufunc_is_named(name, &loop->gufunc) || operands != 3 || types[1] != type ||
-        types[2] != type || numpy_function == NULL ||
-        !(PyTypeNum_ISNUMBER(type) || type == NPY_BOOL)) {
+        types[2] != type || numpy_function == NULL || !dtype_is_number(type)) {
         return false;
     }
-    PyArray_Descr *descr = PyArray_DescrFromType(type);
-    if (descr == NULL) {
-        PyErr_Clear();
-        return false;
-    }
-    const size_t size = (size_t)PyDataType_ELSIZE(descr);
-    Py_DECREF(descr);
+    const struct dtype dtype = dtype_of(type);
     const bool has_blas =
         type == NPY_FLOAT || type == NPY_DOUBLE || type == NPY_CFLOAT || type == NPY_CDOUBLE;
     /* BLAS is left to products of two matrices alone: those of vectors gain nothing. */
-    const bool has_kernel = kind_of(type) != '\0' && (!has_blas || loop->gufunc == MATMUL);
+    const bool has_kernel = !has_blas || loop->gufunc == MATMUL;
     loop->dtype = (struct matmul_dtype){
-        .kernel = has_kernel ? matmul_kernel_find(kind_of(type), size, false) : NULL,
-        .item_size = (ptrdiff_t)size,
+        .kernel = has_kernel ? matmul_kernel_find(kind_of(type), dtype.size, false) : NULL,
+        .item_size = (ptrdiff_t)dtype.size,
         .is_vecdot = loop->gufunc == VECDOT,
         .has_blas = has_blas,
     };
-    loop->is_complex = PyTypeNum_ISCOMPLEX(type);
+    loop->is_complex = dtype.kind == 'c';
     loop->has_devices =
         loop->gufunc == MATMUL && offload_initialize(&loop->offload, types, run_on_processor, loop);
     return true;
@@ -181,11 +172,11 @@ static void run_on_processor(const void *loop_, const struct product *product)
 {
     const struct gufunc_loop *loop = loop_;
     struct matmul_plan plan;
-    matmul_plan(&plan, &loop->dtype, product);
+    matmul_plan(&plan, &policy_in_use, &loop->dtype, product);
     if (plan.way == MATMUL_FALLBACK) {
         count_call(&gufunc_counts.numpys);
         struct numpy_call call = {loop, product};
-        matmul_split(product->batch, plan.stack_threads, run_numpy, &call);
+        matmul_split(&policy_in_use, product->batch, plan.stack_threads, run_numpy, &call);
     } else {
         count_call(&gufunc_counts.ours);
         matmul_run(&plan);

@@ -12,6 +12,7 @@ enum { SIDE_M = 150, SIDE_N = 170, SIDE_K = 700, LARGEST_ELEMENT = 16 };
 
 static size_t most_bytes; /* that are granted at once */
 static size_t refused;
+static const struct policy policy;
 
 /* Stands in for the library's. */
 void *aligned_alloc(size_t alignment, size_t bytes)
@@ -61,7 +62,7 @@ static void check(const struct matmul_kernel *kernel, const char *isa)
     fill(b, (ptrdiff_t)SIDE_K * SIDE_N, kernel);
     memset(wanted, 0, sizeof wanted);
     most_bytes = SIZE_MAX;
-    matmul_packed(kernel, &whole, 1);
+    matmul_packed(&policy, kernel, &whole, 1);
     static const size_t bytes[] = {100 << 10, 25 << 10, 5 << 10, 0};
     for (size_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++) {
         most_bytes = bytes[i];
@@ -72,7 +73,7 @@ static void check(const struct matmul_kernel *kernel, const char *isa)
             x.c = (struct strided){found, 0, step * SIDE_N * size, step * size};
             memset(found, 0, sizeof found);
             refused = 0;
-            matmul_packed(kernel, &x, 1 + (int)(i % 2));
+            matmul_packed(&policy, kernel, &x, 1 + (int)(i % 2));
             bool same = true;
             for (ptrdiff_t e = 0; e < (ptrdiff_t)SIDE_M * SIDE_N && same; e++) {
                 same = memcmp(found + e * step * size, wanted + e * size,

@@ -326,6 +326,7 @@ static void check_exceptions(const char *what, double a, double b, bool nonfinit
 {
     double x[2] = {a, 1}, y[2] = {b, 1}, z;
     const struct matmul_task task = {
+        .policy = &production,
         .type = {ELEMENT_FLOAT, 8},
         .precision = PRECISION_IEEE,
         .kernel = GEMM_AUTO,
