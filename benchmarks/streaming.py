@@ -22,7 +22,7 @@ import numpy as np
 from measuring import Call
 
 import numc_ufuncs as nc
-from numc_ufuncs import _bench, _machine
+from numc_ufuncs import _machine
 
 SECONDS = 0.2  # for each way
 OUTPUT_BYTES = [1 << power for power in range(16, 30)]

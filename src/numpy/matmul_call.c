@@ -1,13 +1,17 @@
 /* Products of arrays and of stacks of them, without the iterator and the broadcasting of NumPy, which cost
  * more than a small product does. The loop gets what NumPy would hand it, but for the number of products
  * in one call. */
-#include "matmul_loop.h"
-#include "operands.h"
+#include "matmul_call.h"
+
+#include "axes.h"
+#include "errors.h"
 
 enum {
     MOST_STACK_AXES = 8,
     LONG_STACK = 16, /* products that are worth one call of the loop */
 };
+
+unsigned long long matmul_calls;
 
 struct product {
     npy_intp m, k, n;
@@ -60,7 +64,7 @@ static npy_intp stack_step(PyArrayObject *array, const struct product *product, 
 }
 
 /* Whether there is something to compute, of shapes that go together. */
-static bool read_shape(const struct call *call, struct product *product)
+static bool read_shape(const struct ufunc_call *call, struct product *product)
 {
     PyArrayObject *a = call->array[0], *b = call->array[1];
     const int a_ndim = PyArray_NDIM(a), b_ndim = PyArray_NDIM(b);
@@ -92,18 +96,18 @@ static bool read_shape(const struct call *call, struct product *product)
 }
 
 /* An output that the loop may write as it goes. */
-static bool suits(const struct call *call, const struct product *product)
+static bool suits(const struct ufunc_call *call, const struct product *product)
 {
     PyArrayObject *out = call->array[2];
     return PyArray_NDIM(out) == product->ndim &&
            PyArray_CompareLists(PyArray_DIMS(out), product->shape, product->ndim) &&
            (PyArray_FLAGS(out) & (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS)) != 0 &&
-           call_output_is_independent(call, false);
+           operands_output_is_independent(call, false);
 }
 
 /* What turn_of() compares. */
 struct sorted_stack {
-    const struct call *call;
+    const struct ufunc_call *call;
     const struct product *product;
 };
 
@@ -122,14 +126,14 @@ static int turn_of(const void *context, int axis, int later)
     return turn;
 }
 
-static PyArrayObject *new_output(const struct call *call, const struct product *product)
+static PyArrayObject *new_output(const struct ufunc_call *call, const struct product *product)
 {
     bool is_c = true;
     for (int i = 0; i < product->stack; i++) {
         is_c = is_c && product->order[i] == product->stack - 1 - i;
     }
     if (is_c) {
-        return call_new_output(call, product->ndim, product->shape, false);
+        return operands_new_output(call, product->ndim, product->shape, false);
     }
     PyArray_Descr *dtype = call->row->output;
     npy_intp strides[MOST_STACK_AXES + 2], stride = PyDataType_ELSIZE(dtype);
@@ -145,7 +149,7 @@ static PyArrayObject *new_output(const struct call *call, const struct product *
 
 /* Dimensions and steps of one product in the order of the gufunc's signature; those of the stack, which are
  * the first, are for later. */
-static void lay_out(const struct call *call, PyArrayObject *out, struct product *product)
+static void lay_out(const struct ufunc_call *call, PyArrayObject *out, struct product *product)
 {
     PyArrayObject *a = call->array[0], *b = call->array[1];
     const enum gufunc gufunc = call->table->gufunc;
@@ -177,7 +181,8 @@ static void lay_out(const struct call *call, PyArrayObject *out, struct product 
 }
 
 /* Joins axes of the stack that are as good as one, and puts a long one last. */
-static void lay_out_stack(const struct call *call, PyArrayObject *out, struct product *product)
+static void lay_out_stack(const struct ufunc_call *call, PyArrayObject *out,
+                          struct product *product)
 {
     product->axes = 0;
     for (int i = product->stack - 1; i >= 0; i--) {
@@ -241,7 +246,7 @@ static void run(const struct call_row *row, const struct product *product, char 
     }
 }
 
-bool call_product(const struct call *call, PyObject **result)
+bool matmul_call(const struct ufunc_call *call, PyObject **result)
 {
     struct product product;
     if (call->array[0] == NULL || call->array[1] == NULL || !read_shape(call, &product)) {
@@ -252,7 +257,7 @@ bool call_product(const struct call *call, PyObject **result)
         return false;
     }
     const struct sorted_stack stack = {call, &product};
-    call_sort_axes(product.stack, product.order, turn_of, &stack);
+    axes_sort(product.stack, product.order, turn_of, &stack);
     if (out != NULL) {
         Py_INCREF(out);
     } else {
@@ -265,13 +270,13 @@ bool call_product(const struct call *call, PyObject **result)
     lay_out(call, out, &product);
     lay_out_stack(call, out, &product);
     char *data[] = {PyArray_DATA(call->array[0]), PyArray_DATA(call->array[1]), PyArray_DATA(out)};
-    call_counts.products++;
-    call_clear_errors();
+    matmul_calls++;
+    errors_clear();
     NPY_BEGIN_THREADS_DEF;
     NPY_BEGIN_THREADS_THRESHOLDED((double)PyArray_SIZE(out) * (double)product.k);
     run(call->row, &product, data);
     NPY_END_THREADS;
-    *result = call_finish(call, out);
+    *result = errors_finish(call->table->name, out, errors_raised());
     if (*result != NULL && product.ndim == 0 && call->array[2] == NULL) {
         *result = PyArray_Return(out);
     }
