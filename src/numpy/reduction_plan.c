@@ -15,8 +15,8 @@
 
 enum { WARNS_ON_WRITE = INT_MIN }; /* NumPy's NPY_ARRAY_WARN_ON_WRITE, which it does not publish */
 
-struct reduction_op reduction_op_add = {.name = "add"},
-                    reduction_op_multiply = {.name = "multiply"};
+struct reduction_op reduction_op_add = {.name = "add"};
+struct reduction_op reduction_op_multiply = {.name = "multiply"};
 
 void reduction_plan_initialize(void)
 {
