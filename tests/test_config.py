@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 
+import _numc_test
 import numpy as np
 import pytest
 
@@ -66,7 +67,7 @@ def test_config_takes_precedence():
 
 def test_config_decides_how_many_run():
     x = np.ones(100_000)
-    before = nc._core.set_parallel_threshold(1)
+    before = _numc_test.set_parallel_threshold(1)
     try:
         count = nc._core.regions()
         with nc.config(threads=1):
@@ -76,7 +77,7 @@ def test_config_decides_how_many_run():
             nc.add(x, x)
         assert nc._core.regions() == count + 1
     finally:
-        nc._core.set_parallel_threshold(before)
+        _numc_test.set_parallel_threshold(before)
 
 
 @pytest.mark.parametrize("set_options", [nc.set_config, nc.config])

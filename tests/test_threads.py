@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 
+import _numc_test
 import numpy as np
 import pytest
 import threadpoolctl
@@ -16,12 +17,13 @@ import threadpoolctl
 import numc_ufuncs as nc
 
 BIG = 200_000
+IMPORTS = "import _numc_test, numc_ufuncs as nc, numpy as np, json, os\n"
 
 
 def start(code, **environment):
     environment = {k: v for k, v in {**os.environ, **environment}.items() if v is not None}
     return subprocess.run(
-        [sys.executable, "-c", "import numc_ufuncs as nc, numpy as np, json, os\n" + code],
+        [sys.executable, "-c", IMPORTS + code],
         env=environment,
         capture_output=True,
         text=True,
@@ -37,8 +39,8 @@ def run(code, **environment):
     return json.loads(done.stdout), done.stderr
 
 
-LIMIT = "print(json.dumps(nc._core.thread_limit()))"
-WITHOUT = {"OMP_NUM_THREADS": None, "NUMC_NUM_THREADS": None, "NUMC_CGROUP_ROOT": "/nonexistent"}
+LIMIT = "_numc_test.read_quota(os.environ['ROOT']); print(json.dumps(nc._core.thread_limit()))"
+WITHOUT = {"OMP_NUM_THREADS": None, "NUMC_NUM_THREADS": None, "ROOT": "/nonexistent"}
 
 
 class TestLimit:
@@ -97,12 +99,12 @@ class TestCgroup:
     )
     def test_v2(self, tmp_path, quota, cpus):
         fake_cgroup(tmp_path, "0::/a/b\n", {"a/b/cpu.max": quota + "\n"})
-        assert nc._core.cgroup_quota(str(tmp_path)) == cpus
+        assert _numc_test.cgroup_quota(str(tmp_path)) == cpus
 
     def test_v2_ancestors_count(self, tmp_path):
         files = {"a/b/cpu.max": "800000 100000\n", "a/cpu.max": "300000 100000\n"}
         fake_cgroup(tmp_path, "0::/a/b\n", files)
-        assert nc._core.cgroup_quota(str(tmp_path)) == 3
+        assert _numc_test.cgroup_quota(str(tmp_path)) == 3
 
     @pytest.mark.parametrize("folder", ["cpu", "cpu,cpuacct"])
     def test_v1(self, tmp_path, folder):
@@ -111,22 +113,22 @@ class TestCgroup:
             f"{folder}/x/cpu.cfs_period_us": "100000",
         }
         fake_cgroup(tmp_path, "4:cpu,cpuacct:/x\n3:cpuset:/y\n", files)
-        assert nc._core.cgroup_quota(str(tmp_path)) == 3
+        assert _numc_test.cgroup_quota(str(tmp_path)) == 3
 
     def test_v1_unlimited(self, tmp_path):
         files = {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}
         fake_cgroup(tmp_path, "4:cpu:/\n", files)
-        assert nc._core.cgroup_quota(str(tmp_path)) == 0
+        assert _numc_test.cgroup_quota(str(tmp_path)) == 0
 
     def test_sets_the_number_of_threads(self, tmp_path):
         fake_cgroup(tmp_path, "0::/\n", {"cpu.max": "50000 100000\n"})
-        (threads, reason), _ = run(LIMIT, **{**WITHOUT, "NUMC_CGROUP_ROOT": str(tmp_path)})
+        (threads, reason), _ = run(LIMIT, **{**WITHOUT, "ROOT": str(tmp_path)})
         assert threads == 1
         if len(os.sched_getaffinity(0)) > 1:
             assert "control group" in reason
 
     def test_no_files(self, tmp_path):
-        assert nc._core.cgroup_quota(str(tmp_path)) == 0
+        assert _numc_test.cgroup_quota(str(tmp_path)) == 0
 
 
 def sum_of_one_add(n):
@@ -272,7 +274,7 @@ class TestManyCallers:
 def test_the_caller_has_the_gil_and_workers_need_it(threads_always):
     """NumPy keeps the GIL for 500 elements: a worker that raises must get it all the same."""
     code = (
-        "nc._core.set_parallel_threshold(1); nc.set_config(threads=3)\n"
+        "_numc_test.set_parallel_threshold(1); nc.set_config(threads=3)\n"
         "for n in range(65, 501, 7):\n"
         "    try: nc.power(np.full(n, 2), np.full(n, -1))\n"
         "    except ValueError: pass\n"
@@ -298,7 +300,7 @@ def test_workers_that_come_late():
 
 def test_interpreter_ends_cleanly_after_worker_exceptions():
     code = (
-        "nc._core.set_parallel_threshold(1); nc.set_config(threads=4)\n"
+        "_numc_test.set_parallel_threshold(1); nc.set_config(threads=4)\n"
         "try: nc.power(np.full(100000, 2), np.full(100000, -1))\n"
         "except ValueError: print(json.dumps('raised'))"
     )
@@ -314,7 +316,7 @@ def test_more_threads_than_the_system_grants():
     """Fewer threads compute instead."""
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))\n"
-        "nc._core.set_parallel_threshold(1)\n"
+        "_numc_test.set_parallel_threshold(1)\n"
         "with nc.config(threads=5000): total = nc.add(np.ones(100_000), 1).sum()\n"
         "print(json.dumps([total, nc._core.regions()]))"
     )
@@ -331,7 +333,7 @@ faulthandler.enable()
 path = {str(tmp_path / "input")!r}
 x = np.memmap(path, np.float64, "w+", shape={BIG})
 os.truncate(path, x.nbytes // 2)
-nc._core.set_parallel_threshold(1)
+_numc_test.set_parallel_threshold(1)
 nc.set_config(threads=2)
 nc.add(x, 1.0)
 """
@@ -346,7 +348,7 @@ def worker_state():
     with open(f"/proc/self/task/{workers[0]}/stat") as file:
         return file.read().rpartition(")")[2].split()[0]
 import time
-nc._core.set_parallel_threshold(1)
+_numc_test.set_parallel_threshold(1)
 nc.set_config(threads=2)
 nc.add(np.ones(1000), 1.0)
 """
@@ -379,7 +381,7 @@ class TestSpin:
 def test_surplus_workers_end():
     code = (
         "def threads(): return len(os.listdir('/proc/self/task'))\n"
-        "nc._core.set_parallel_threshold(1)\n"
+        "_numc_test.set_parallel_threshold(1)\n"
         "with nc.config(threads=100): nc.add(np.ones(100_000), 1)\n"
         "most = threads()\n"
         "while threads() > 2: nc.add(np.ones(1000), 1)\n"  # a hang fails

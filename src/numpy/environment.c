@@ -5,7 +5,6 @@
 
 #include "devices.h"
 #include "kernels/kernels.h"
-#include "policy_in_use.h"
 #include "threads/limit.h"
 #include "threads/pool.h"
 
@@ -51,18 +50,15 @@ static int apply_isa(void)
 int environment_apply(void)
 {
     static const char positive[] = "an integer of at least 1";
-    unsigned long long most_threads = 0, threshold = 0, device_memory = 0, spin_us = WORKER_SPIN_US;
+    unsigned long long most_threads = 0, device_memory = 0, spin_us = WORKER_SPIN_US;
     if (apply_isa() < 0 ||
         read_number("NUMC_GPU_MEMORY_LIMIT", 1, SIZE_MAX, "a number of bytes", &device_memory) <
             0 ||
         read_number("NUMC_NUM_THREADS", 1, INT_MAX, positive, &most_threads) < 0 ||
-        read_number("NUMC_PARALLEL_THRESHOLD", 1, INT_MAX, positive, &threshold) < 0 ||
         read_number("NUMC_SPIN_US", 0, INT_MAX, "a number of microseconds", &spin_us) < 0) {
         return -1;
     }
-    const char *cgroup_root = getenv("NUMC_CGROUP_ROOT");
-    threads_initialize((int)most_threads, cgroup_root != NULL ? cgroup_root : "");
+    threads_initialize((int)most_threads, "");
     pool_set_spin_us((int)spin_us);
-    policy_force_threads((ptrdiff_t)threshold);
     return devices_initialize((size_t)device_memory);
 }

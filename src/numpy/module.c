@@ -2,18 +2,18 @@
 #define NUMC_IMPORTS_NUMPY
 #include "numpy_api.h"
 
-#include "call.h"
+#include "elementwise_call.h"
 #include "engine/bandwidth.h"
 #include "environment.h"
 #include "errors.h"
+#include "internals.h"
 #include "kernels/kernels.h"
+#include "matmul_call.h"
 #include "matmul_loop.h"
 #include "methods.h"
 #include "offload.h"
 #include "plugin.h"
-#include "policy_in_use.h"
 #include "reduction_loop.h"
-#include "threads/cgroup.h"
 #include "threads/limit.h"
 #include "threads/region.h"
 
@@ -81,28 +81,6 @@ static PyObject *thread_limit(PyObject *module, PyObject *unused)
     return Py_BuildValue("is", limit.threads, limit.reason);
 }
 
-static PyObject *cgroup_quota(PyObject *module, PyObject *args)
-{
-    (void)module;
-    const char *root;
-    if (!PyArg_ParseTuple(args, "s:cgroup_quota", &root)) {
-        return NULL;
-    }
-    return PyLong_FromLong(cgroup_cpus(root));
-}
-
-static PyObject *set_parallel_threshold(PyObject *module, PyObject *args)
-{
-    (void)module;
-    Py_ssize_t elements;
-    if (!PyArg_ParseTuple(args, "n:set_parallel_threshold", &elements)) {
-        return NULL;
-    }
-    const ptrdiff_t before = policy_in_use.threshold;
-    policy_force_threads(elements);
-    return PyLong_FromSsize_t(before);
-}
-
 static PyObject *regions(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -112,8 +90,8 @@ static PyObject *regions(PyObject *module, PyObject *unused)
 static PyObject *short_calls(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    return Py_BuildValue("KKKKK", call_counts.one_loop, call_counts.nested, call_counts.ranged,
-                         call_counts.whole, call_counts.products);
+    return Py_BuildValue("KKKKK", elementwise_calls.one_loop, elementwise_calls.nested,
+                         elementwise_calls.ranged, elementwise_calls.whole, matmul_calls);
 }
 
 static PyObject *reductions(PyObject *module, PyObject *unused)
@@ -196,9 +174,6 @@ static PyMethodDef methods[] = {
      "Threads for calls of this thread; 0 unsets."},
     {"get_thread_threads", get_thread_threads, METH_NOARGS, "What set_thread_threads set."},
     {"thread_limit", thread_limit, METH_NOARGS, "(threads that a call may use, why so many)."},
-    {"cgroup_quota", cgroup_quota, METH_VARARGS, "CPUs granted by the cgroup below root, or 0."},
-    {"set_parallel_threshold", set_parallel_threshold, METH_VARARGS,
-     "Elements from which calls use threads, 0 to learn it; returns the value before."},
     {"regions", regions, METH_NOARGS, "How often several threads ran so far."},
     {"short_calls", short_calls, METH_NOARGS,
      "How many calls took the short way so far: (in one loop, over axes, in ranges, "
@@ -221,8 +196,8 @@ static PyMethodDef methods[] = {
 static int execute(PyObject *module)
 {
     if (PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 || environment_apply() < 0 ||
-        failure_initialize() < 0 || call_initialize() < 0 || methods_initialize() < 0 ||
-        offload_add_functions(module) < 0) {
+        failure_initialize() < 0 || operands_initialize() < 0 || methods_initialize() < 0 ||
+        offload_add_functions(module) < 0 || internals_add(module) < 0) {
         return -1;
     }
     return 0;

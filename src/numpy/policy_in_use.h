@@ -7,7 +7,4 @@
 /* Changed by tests only, while no call runs. */
 extern struct policy policy_in_use;
 
-/* Tests: threads from `elements` on, in small blocks, and all workers come; 0: production. */
-void policy_force_threads(ptrdiff_t elements);
-
 #endif

@@ -2,8 +2,8 @@
 #ifndef NUMC_PROBLEM_H
 #define NUMC_PROBLEM_H
 
-#include "device/fake.h"
 #include "expect.h"
+#include "fake_device.h"
 #include "threads/policy.h"
 
 #include <string.h>
