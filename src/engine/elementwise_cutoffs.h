@@ -12,18 +12,18 @@ enum {
     /* Threads pay in calls that take longer than this on one: a region costs 1 to 5 us while its workers
      * spin. `python benchmarks/never_slower.py` */
     BREAK_EVEN_NS = 20000,
-    /* Taking a chunk pays from so many parts of that on. `python benchmarks/grid.py` */
+    /* Taking a chunk pays from so many parts of that on. `python benchmarks/compare.py --worst` */
     CHUNK_PARTS_OF_BREAK_EVEN = 16,
 
     /* Outputs of more bytes than so many sixteenths of the last-level cache are stored past it.
-     * `python benchmarks/compare.py` */
+     * `python benchmarks/streaming.py` */
     STREAMING_FROM_CACHE_SIXTEENTHS = 16,
 
     /* New outputs of so many bytes get their pages from the thread that writes them.
-     * `python benchmarks/compare.py` */
+     * `python benchmarks/streaming.py` */
     POPULATE_FROM_BYTES = 16 << 20,
 
-    /* Operands in several dimensions, all by `python benchmarks/layouts.py`.
+    /* Operands in several dimensions, all by `python benchmarks/compare.py --worst`.
      * Rows of the output that are shorter are joined to one row for each tile: */
     JOIN_ROWS_BELOW_BYTES = 2048,
     JOIN_ROWS_BELOW_BYTES_IF_PACKED = 256,    /* if an input must be packed anew for each tile */
