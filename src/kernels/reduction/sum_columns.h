@@ -14,8 +14,8 @@ enum {
 
 static void combine(void *into, const void *later, size_t bytes)
 {
-    accumulator *sum = into;
-    const accumulator *other = later;
+    accumulator *restrict sum = into;
+    const accumulator *restrict other = later;
     for (size_t i = 0; i < bytes / sizeof *sum; i++) {
         sum[i] += other[i];
     }
