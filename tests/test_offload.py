@@ -164,57 +164,102 @@ def test_what_libraries_compute_for_themselves_raises_nothing():
             nc.matmul(a * 1e300, a.T)
 
 
-# ---- the choice ----
+# ---- placement ----
 
 
-def test_the_start_is_paid_only_when_the_time_lost_exceeds_it():
+@pytest.fixture
+def waiting():
+    """The fake device, not started, and a clock that tests set."""
+    _numc_test.use_fake_device(1 << 28, False)
+    yield
+    _numc_test.set_fake_clock(0)
+    _numc_test.use_fake_device(0)
+
+
+def test_the_start_is_paid_only_when_the_time_lost_exceeds_it(waiting):
     """A clock that advances 0.2 s at each look: each call on the CPU seems to take as long."""
     a = np.ones((300, 300), np.int8)
-    _numc_test.use_fake_device(1 << 28, 0.2)
-    try:
-        calls = []
-        for _ in range(3):
-            nc.matmul(a, a)
-            calls.append(nc.last_call())
-        assert [call["device"] for call in calls] == ["cpu", "cpu", "fake"]
-        assert "starting" in calls[0]["reason"] and "starting" in calls[1]["reason"]
-        assert calls[2]["reason"] == "sooner done there"
-        with nc.config(device="cpu"):
-            nc.matmul(a, a)
-        assert nc.last_call()["device"] == "cpu" and nc.last_call()["reason"] == "asked for"
-        nc.matmul(np.ones((3, 3)), np.ones((3, 3)))
-        assert nc.last_call()["reason"] == "too small for a device"
-    finally:
-        _numc_test.use_fake_device(0)
+    _numc_test.set_fake_clock(0.2)
+    calls = []
+    for _ in range(4):
+        nc.matmul(a, a)
+        calls.append(nc.last_call())
+    assert [call["device"] for call in calls] == ["cpu", "cpu", "cpu", "fake"]
+    assert all("starting" in call["reason"] for call in calls[:3])
+    assert calls[3]["reason"] == "sooner done there"
+    with nc.config(device="cpu"):
+        nc.matmul(a, a)
+    assert nc.last_call()["device"] == "cpu" and nc.last_call()["reason"] == "asked for"
+    nc.matmul(np.ones((3, 3)), np.ones((3, 3)))
+    assert nc.last_call()["reason"] == "too small for a device"
 
 
-def test_a_short_script_does_not_wait_for_a_device():
+def test_a_short_script_does_not_wait_for_a_device(waiting):
     a = np.ones((300, 300))
-    _numc_test.use_fake_device(1 << 28, 1e-3)
-    try:
-        for _ in range(20):
-            nc.matmul(a, a)
-            assert "starting" in nc.last_call()["reason"]
-    finally:
-        _numc_test.use_fake_device(0)
+    _numc_test.set_fake_clock(1e-3)
+    for _ in range(20):
+        nc.matmul(a, a)
+        assert "starting" in nc.last_call()["reason"]
 
 
 @pytest.mark.parametrize("sooner", ["fake", "cpu"])
-def test_what_was_sooner_is_kept(sooner):
-    """By a clock that only runs on one of them, after both had their turns."""
+def test_equal_calls_are_computed_at_the_same_place(sooner):
+    """Whatever other calls, and those on the other side, took."""
     a = np.ones((200, 200), np.int16)
-    _numc_test.use_fake_device(1 << 28)
+    _numc_test.use_fake_device(1 << 28, True, 1e6 if sooner == "fake" else 0.1)
     try:
-        for device in ("cuda", "cpu"):
-            _numc_test.set_fake_clock(1.0 if (device == "cpu") == (sooner == "fake") else 1e-6)
-            for _ in range(3):
+        for step in (1e-6, 1, 1e-6):
+            _numc_test.set_fake_clock(step)
+            for device in ("auto", "cuda", "auto", "cpu", "auto"):
                 with nc.config(device=device):
                     nc.matmul(a, a)
-        for _ in range(10):
-            nc.matmul(a, a)
-            assert nc.last_call()["device"] == sooner
+                expected = {"cuda": "fake", "cpu": "cpu"}.get(device, sooner)
+                assert nc.last_call()["device"] == expected
     finally:
+        _numc_test.set_fake_clock(0)
         _numc_test.use_fake_device(0)
+
+
+RATES = """
+import json, _numc_test, numpy as np, numc_ufuncs as nc
+_numc_test.use_fake_device(1 << 28, True, 0)
+_numc_test.set_fake_clock(STEP)
+a = np.ones((200, 200))
+nc.matmul(a, a)
+measured = _numc_test.device_calls() > 100
+path = nc._core.rates_file()
+text = open(path).read() if path and HAS_FILE else None
+again = nc._core.measure_rates()
+print(json.dumps([measured, path, text, again]))
+"""
+
+
+def test_rates_are_measured_once_per_machine(tmp_path):
+    def rates(step):
+        code = RATES.replace("STEP", str(step)).replace("HAS_FILE", "True")
+        return run(code, XDG_CACHE_HOME=str(tmp_path))
+
+    measured, path, first, renewed = rates(1 / 256)
+    assert measured and path == str(tmp_path / "numc_ufuncs" / "rates.txt")
+    assert "fake" in first and renewed["latency_seconds"] == pytest.approx(1 / 256)
+    assert not renewed["disturbed"] and renewed["device"]["float64"] > 0
+    # What that process measured when it was asked to is what the next one goes by.
+    measured, _, second, renewed = rates(1 / 128)
+    assert not measured and second == first
+    assert renewed["latency_seconds"] == pytest.approx(1 / 128)
+    _, _, third, _ = rates(1 / 256)
+    assert third != first
+    assert [path.name for path in tmp_path.glob("*/*")] == ["rates.txt"]
+    (tmp_path / "numc_ufuncs" / "rates.txt").write_text("nothing that makes sense")
+    assert rates(1 / 256)[0]
+
+
+@pytest.mark.parametrize("home", ["", "/proc"])
+def test_without_a_home_folder_rates_are_measured_by_each_process(home):
+    code = RATES.replace("STEP", "1 / 256").replace("HAS_FILE", "False")
+    for _ in range(2):
+        measured, path, _, _ = run(code, XDG_CACHE_HOME="", HOME=home)
+        assert measured and (path is None) == (home == "")
 
 
 MEMORY = """

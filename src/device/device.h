@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DEVICE_VERSION = 1 }; /* of everything in this file, which two libraries are built from */
+enum { DEVICE_VERSION = 2 }; /* of everything in this file, which two libraries are built from */
 
 enum status {
     STATUS_OK,
@@ -100,9 +100,8 @@ struct event;
  * `leave` only. Releases accept NULL or 0 and do not fail. */
 struct device {
     const char *name;
-    size_t memory; /* bytes that it has */
-    /* Seconds, bytes per second and operations per second, roughly. */
-    double latency, transfer_rate, float_rate, double_rate, integer_rate;
+    const char *model; /* with its driver: what rates of it belong to */
+    size_t memory;     /* bytes that it has */
 
     /* Whether it can compute the task; if not, `why` says what it cannot. */
     bool (*supports)(struct device *, const struct matmul_task *task, const char **why);

@@ -25,7 +25,7 @@ struct run {
     bool scans;        /* the result for infinities and NaNs */
     _Atomic bool nonfinite;
     struct fresh fresh;
-    double started;
+    int64_t started;             /* by clock_ns() */
     struct pipeline_times times; /* each is written by whoever gets there last */
     _Atomic unsigned changes;    /* counts them, for those who wait without the lock */
     _Atomic int coming;          /* pieces of the result that threads wait for */

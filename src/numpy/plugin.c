@@ -49,6 +49,9 @@ static void release(struct clone *clone)
         }
         PyMem_Free(clone->loops);
         PyMem_Free(clone->gufunc_loops);
+        for (int row = 0; clone->offloads != NULL && row < clone->original->ntypes; row++) {
+            offload_forget(&clone->offloads[row]);
+        }
         PyMem_Free(clone->offloads);
         call_table_release(&clone->calls);
         Py_XDECREF((PyObject *)clone->original);

@@ -1,6 +1,5 @@
 /* Products through the pipeline on the fake device, against plain loops; then with every call of the
  * device failing once. */
-#include "device/choice.h"
 #include "device/pipeline.h"
 #include "device/plan.h"
 #include "fake_device.h"
@@ -360,77 +359,11 @@ static void check_nonfinite(void)
     check_exceptions("not a number, infinite", INFINITY, NAN, true, 0);
 }
 
-static void check_calibration(void)
-{
-    struct device *device = fake_new((size_t)1 << 30);
-    struct pipeline *pipeline = pipeline_new(device, 0);
-    device->latency = device->transfer_rate = 0;
-    choice_calibrate(pipeline, device);
-    expect(device->latency > 0 && device->latency < 1, "latency %g", device->latency);
-    expect(device->transfer_rate > 1e5, "transfer rate %g", device->transfer_rate);
-    device->latency = 0;
-    fake_fail(device, 3, STATUS_FAILED);
-    choice_calibrate(pipeline, device);
-    expect(device->latency == 0, "latency %g of a device that failed", device->latency);
-    delete_both(pipeline, device);
-}
-
-static double simulated_seconds = 1;
-
-static double simulated_clock(void)
-{
-    return simulated_seconds;
-}
-
-/* Threads that have just waited for the other side spin for a while, in the way of every call: whoever
- * changes sides pays, and must not change back because of that, over and over. */
-static void check_choice_settles(double processor, double device)
-{
-    enum { CALLS = 4000, SETTLED = 3000 };
-    const double spinning = 40e-3, slower = 10, noise = 0.3;
-    static struct choice choice; /* large */
-    choice = (struct choice){.clock = simulated_clock};
-    const struct matmul_task task = {
-        .type = {ELEMENT_FLOAT, 4}, .batch = 1, .m = 256, .n = 256, .k = 256};
-    struct device *fake = fake_new(1);
-    double used[] = {-1, -1}; /* when a side was used last */
-    int there = 0, changes = 0;
-    bool last = false;
-    for (int call = 0; call < CALLS; call++) {
-        const bool now = choice_prefers_device(&choice, &task, 16, fake);
-        const bool disturbed = simulated_seconds - used[!now] < spinning;
-        const double seconds = (now ? device : processor) * (disturbed ? slower : 1) *
-                               (1 + noise * (double)random_below(1000) / 1000);
-        simulated_seconds += seconds;
-        used[now] = simulated_seconds;
-        if (now) {
-            choice_note_device(&choice, &task, seconds, fake);
-        } else {
-            choice_note_processor(&choice, &task, seconds, 16, true);
-        }
-        changes += call >= SETTLED && now != last;
-        there += call >= SETTLED && now;
-        last = now;
-    }
-    fake_delete(fake);
-    const int best = device < processor ? there : CALLS - SETTLED - there;
-    const double ratio = fmax(device, processor) / fmin(device, processor);
-    expect(changes <= 20, "%g against %g s: %d changes", processor, device, changes);
-    expect(ratio < 1.1 || best > 900, "%g against %g s: %d calls on the faster side", processor,
-           device, best);
-}
-
 int main(void)
 {
     alarm(MOST_SECONDS); /* a hang is a failure, not a wait */
     threads_initialize(0, "");
     check_nonfinite();
-    check_calibration();
-    for (double seconds = 100e-6; seconds < 0.1; seconds *= 3.3) {
-        for (double ratio = 0.75; ratio < 1.4; ratio += 0.08) {
-            check_choice_settles(seconds, ratio * seconds);
-        }
-    }
     check_random_tasks();
     check_large_tasks();
     check_what_gains_by_turns();

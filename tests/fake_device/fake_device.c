@@ -277,11 +277,8 @@ struct device *fake_new(size_t memory)
     pthread_mutex_init(&fake->lock, NULL);
     fake->device = (struct device){
         .name = "fake",
+        .model = "fake",
         .memory = memory,
-        .transfer_rate = 1e15, /* "auto" wants it, until it was used */
-        .float_rate = 1e15,
-        .double_rate = 1e15,
-        .integer_rate = 1e15,
         .supports = supports,
         .is_pinned = is_pinned,
         .explain = explain,

@@ -12,7 +12,7 @@ struct cuda_device {
     int ordinal, capability, multiprocessors;
     cudaMemPool_t pool; /* NULL: it has none */
     const struct cublas *cublas;
-    char name[256], no_cublas[256];
+    char name[256], model[256], no_cublas[256];
     pthread_mutex_t lock; /* of the problem */
     char problem[256];
 };
