@@ -27,10 +27,8 @@ lint: $(venv)/bin/python
 	@tools/check_system.sh "$(PYTHON)" clang-format cppcheck
 	$(pip) '.[lint,test]'
 	clang-format --dry-run -Werror $(c_files)
-	cppcheck --quiet --std=c11 --language=c --error-exitcode=1 --inline-suppr \
-	    --enable=warning,style,performance,portability --suppressions-list=tools/cppcheck.txt \
-	    -I src -DISA=sse2 -D__x86_64__ \
-	    '-DPy_BEGIN_ALLOW_THREADS={' '-DPy_END_ALLOW_THREADS=}' src tests/c
+	$(in_venv) tools/configure.sh "$(build)-lint" -Dextension=false -Dcuda=disabled >/dev/null
+	$(venv)/bin/python tools/cppcheck.py "$(build)-lint"
 	$(venv)/bin/ruff check .
 	$(venv)/bin/ruff format --check .
 	$(venv)/bin/mypy

@@ -13,6 +13,7 @@ import time
 import numpy as np
 
 import numc_ufuncs as nc
+from numc_ufuncs import _bench
 
 PAUSE_SECONDS = 0.12
 BLOCKS, LEAST_CALLS, MOST_CALLS = 2, 2, 100
@@ -457,6 +458,7 @@ def main():
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], metavar="part")
     names = parser.parse_args().parts or [name for name in PARTS if name != "sweep"]
     print("; ".join(f"{key}: {value}" for key, value in nc.info().items()))
+    print(f"BLAS {_bench.blas()}")
     for name in names:
         start = time.perf_counter()
         try:

@@ -11,7 +11,7 @@ from devices import on_device, operand, run
 from numpy.testing import assert_array_equal
 
 import numc_ufuncs as nc
-from numc_ufuncs import _core
+from numc_ufuncs import _core, _cuda
 
 
 @pytest.fixture
@@ -125,6 +125,94 @@ def test_no_device_raises_when_forced_and_is_no_matter_otherwise():
     )
     right, message = run(code, CUDA_VISIBLE_DEVICES="")
     assert right and "matmul on device 'cuda:0' failed" in message
+
+
+LOADED_AGAIN = """
+import json, _numc_test, numpy as np, numc_ufuncs as nc
+from numc_ufuncs import _cuda
+a, found = np.ones((300, 300)), []
+asked = []
+def library():
+    asked.append(1)
+    return "/nonexistent.so"
+_cuda.library = library
+for device in ("cuda", "cuda", "auto", "auto"):
+    try:
+        with nc.config(device=device): nc.matmul(a, a)
+        found.append(nc.last_call()["reason"])
+    except RuntimeError as error: found.append(str(error))
+_cuda.library = lambda: _numc_test.__file__
+with nc.config(device="cuda"): right = bool((nc.matmul(a, a) == 300).all())
+print(json.dumps([found, len(asked), right, nc.last_call()["device"], nc.info()["devices"]]))
+"""
+
+
+def test_a_library_that_did_not_load_is_tried_again_when_asked_for():
+    """And by no call that did not ask for a device: those go by what is known."""
+    found, asked, right, device, devices = run(LOADED_AGAIN)
+    assert all("/nonexistent.so" in text for text in found)
+    assert asked == 2 and right and device == "fake"
+    assert devices == ["cpu", "cuda:0 (fake 0)", "cuda:1 (fake 1)"]
+
+
+INTERRUPTED = """
+import json, signal, _numc_test, numpy as np, numc_ufuncs as nc
+from numc_ufuncs import _cuda
+class Alarm(Exception): pass
+def on_alarm(*_): raise Alarm
+signal.signal(signal.SIGALRM, on_alarm)
+class pathfinder:
+    DynamicLibNotFoundError = RuntimeError
+    def load_nvidia_dynamic_lib(name): signal.raise_signal(SIGNAL)
+import sys; sys.modules["cuda.pathfinder"] = pathfinder
+_cuda.library = lambda: _numc_test.__file__
+_numc_test.set_fake_clock(1.0)
+a = np.ones((300, 300))
+found = []
+for device in ("auto", "auto", "cuda"):
+    try:
+        with nc.config(device=device): nc.matmul(a, a)
+        found.append(nc.last_call()["reason"])
+    except BaseException as error: found.append(type(error).__name__)
+del sys.modules["cuda.pathfinder"]
+with nc.config(device="cuda"): right = bool((nc.matmul(a, a) == 300).all())
+print(json.dumps([found, right, nc.last_call()["device"]]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("signal", "exception"), [("signal.SIGINT", "KeyboardInterrupt"), ("signal.SIGALRM", "Alarm")]
+)
+def test_what_a_signals_handler_raises_reaches_the_caller(signal, exception):
+    """While Python is asked where cuBLAS is. The next call starts the device after all."""
+    found, right, device = run(INTERRUPTED.replace("SIGNAL", signal))
+    assert found == ["starting a device would take longer", exception, exception]
+    assert right and device == "fake"
+
+
+def test_no_library_comes_from_the_working_directory(tmp_path, monkeypatch):
+    folder = tmp_path / "nvidia" / "cu13" / "lib"
+    folder.mkdir(parents=True)
+    (folder / "libcublas.so.13").touch()
+    monkeypatch.chdir(tmp_path)
+    for entry, found in (("", False), (".", False), (str(tmp_path), True)):
+        monkeypatch.setattr("sys.path", [entry])
+        assert any("nvidia" in path for path in _cuda.cublas()) == found
+
+
+@pytest.mark.usefixtures("fake")
+def test_a_stack_ends_when_a_product_of_it_failed():
+    """NumPy calls the loop once per product where the strides of a stack are uneven."""
+    a = np.ones((4, 5, 60, 60))[:, ::2]
+    out = np.zeros((4, 3, 60, 60))
+    _numc_test.fail_device_call(1, False)
+    before = _numc_test.device_calls()
+    with nc.config(device="cuda"):
+        with pytest.raises(RuntimeError, match="fake device failed"):
+            nc.matmul(a, a, out=out)
+        assert not out.any()
+        assert _numc_test.device_calls() < before + 20
+        assert (nc.matmul(a, a) == 60).all()
 
 
 FORK = """

@@ -20,10 +20,9 @@ BIG = 200_000
 IMPORTS = "import _numc_test, numc_ufuncs as nc, numpy as np, json, os\n"
 
 
-def run(code, **environment):
-    """What a new process prints, as JSON."""
+def start(code, **environment):
     environment = {k: v for k, v in {**os.environ, **environment}.items() if v is not None}
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-c", IMPORTS + code],
         env=environment,
         capture_output=True,
@@ -31,6 +30,11 @@ def run(code, **environment):
         timeout=100,
         check=False,
     )
+
+
+def run(code, **environment):
+    """What a new process prints, as JSON."""
+    done = start(code, **environment)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), done.stderr
 
@@ -131,9 +135,21 @@ def sum_of_one_add(n):
     return float(nc.add(np.ones(n), 1.0).sum()), nc._core.regions()
 
 
+def exit_status_of_child(succeeds):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # a child that hangs fails
+        status = 1
+        try:
+            status = 0 if succeeds() else 1
+        finally:
+            os._exit(status)
+    return os.waitpid(child, 0)[1]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.usefixtures("threads_always")
 class TestFork:
-    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
     @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
     def test_multiprocessing(self, method):
         sum_of_one_add(BIG)
@@ -142,23 +158,25 @@ class TestFork:
             results = pool.map_async(sum_of_one_add, [BIG] * 4).get(timeout=100)
         assert [total for total, _ in results] == [2.0 * BIG] * 4
 
-    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-    def test_a_forked_child_computes_serially(self):
-        before = sum_of_one_add(BIG)[1]
-        reader, writer = os.pipe()
-        child = os.fork()
-        if child == 0:
-            signal.alarm(60)
-            total, regions = sum_of_one_add(BIG)
-            os.write(writer, b"right" if total == 2.0 * BIG and regions == before else b"wrong")
-            os._exit(0)
-        os.close(writer)
-        with os.fdopen(reader, "rb") as pipe:
-            assert pipe.read() == b"right"
-        os.waitpid(child, 0)
-        assert sum_of_one_add(BIG)[1] > before
+    def test_children_and_their_children_use_threads(self):
+        threads = nc.get_config()["threads"]
 
-    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+        def uses_threads():
+            total, regions = sum_of_one_add(BIG)
+            told = nc.get_config()["threads"] == nc.info()["threads"] == threads
+            return total == 2.0 * BIG and told and sum_of_one_add(BIG)[1] > regions
+
+        assert uses_threads()
+        assert (
+            exit_status_of_child(
+                lambda: (
+                    uses_threads() and exit_status_of_child(uses_threads) == 0 and uses_threads()
+                )
+            )
+            == 0
+        )
+        assert uses_threads()
+
     def test_fork_while_other_threads_compute(self):
         stop = threading.Event()
 
@@ -167,16 +185,17 @@ class TestFork:
             while not stop.is_set():
                 nc.add(x, x)
 
+        def uses_threads():
+            regions = sum_of_one_add(BIG)[1]
+            total, more_regions = sum_of_one_add(BIG)
+            return total == 2.0 * BIG and more_regions > regions
+
         workers = [threading.Thread(target=work) for _ in range(4)]
         for worker in workers:
             worker.start()
         try:
             for _ in range(10):
-                child = os.fork()
-                if child == 0:
-                    signal.alarm(60)  # a child that hangs fails
-                    os._exit(0 if sum_of_one_add(BIG)[0] == 2.0 * BIG else 1)
-                assert os.waitpid(child, 0)[1] == 0
+                assert exit_status_of_child(uses_threads) == 0
         finally:
             stop.set()
             for worker in workers:
@@ -304,6 +323,72 @@ def test_more_threads_than_the_system_grants():
     (total, regions), _ = run(code, OPENBLAS_NUM_THREADS="1")
     assert total == 200_000
     assert regions == 1
+
+
+def test_a_fault_in_a_worker_is_reported(tmp_path):
+    """The second half of the input, the worker's share, vanishes from below its mapping."""
+    code = f"""
+import faulthandler
+faulthandler.enable()
+path = {str(tmp_path / "input")!r}
+x = np.memmap(path, np.float64, "w+", shape={BIG})
+os.truncate(path, x.nbytes // 2)
+_numc_test.set_parallel_threshold(1)
+nc.set_config(threads=2)
+nc.add(x, 1.0)
+"""
+    done = start(code)
+    assert done.returncode == -signal.SIGBUS
+    assert "Fatal Python error: Bus error" in done.stderr
+
+
+WORKER_STATE = """
+def worker_state():
+    workers = [t for t in os.listdir("/proc/self/task") if int(t) != os.getpid()]
+    with open(f"/proc/self/task/{workers[0]}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0]
+import time
+_numc_test.set_parallel_threshold(1)
+nc.set_config(threads=2)
+nc.add(np.ones(1000), 1.0)
+"""
+
+
+class TestSpin:
+    def test_long(self):
+        code = WORKER_STATE + (
+            "end = time.process_time() + 0.1\n"
+            "while time.process_time() < end: pass\n"
+            "print(json.dumps(worker_state()))"
+        )
+        state, _ = run(code, NUMC_SPIN_US="100000000", OPENBLAS_NUM_THREADS="1")
+        assert state == "R"
+
+    @pytest.mark.parametrize("us", ["0", "1000", ""])
+    def test_short(self, us):
+        code = WORKER_STATE + (
+            "while worker_state() != 'S': pass\n"  # a hang fails
+            "print(json.dumps(True))"
+        )
+        assert run(code, NUMC_SPIN_US=us, OPENBLAS_NUM_THREADS="1") == (True, "")
+
+    @pytest.mark.parametrize("bad", ["-1", "5ms", "9" * 12])
+    def test_bad_value_warns(self, bad):
+        _, stderr = run("print(1)", NUMC_SPIN_US=bad)
+        assert f"NUMC_SPIN_US={bad!r} is ignored: it must be a number of microseconds" in stderr
+
+
+def test_surplus_workers_end():
+    code = (
+        "def threads(): return len(os.listdir('/proc/self/task'))\n"
+        "_numc_test.set_parallel_threshold(1)\n"
+        "with nc.config(threads=100): nc.add(np.ones(100_000), 1)\n"
+        "most = threads()\n"
+        "while threads() > 2: nc.add(np.ones(1000), 1)\n"  # a hang fails
+        "print(json.dumps(most))"
+    )
+    most, _ = run(code, OPENBLAS_NUM_THREADS="1", NUMC_NUM_THREADS="2")
+    assert most == 100
 
 
 def test_rounding_mode_reaches_the_workers(threads_always):

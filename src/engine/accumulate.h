@@ -5,17 +5,17 @@
 #include <stddef.h>
 
 struct policy;
-struct reduction;
+struct reduction_kernel;
 
 /* out[k] = before combined with in[0] ... in[k], for kernels that can; `in` and `out` coincide or share
  * no byte. */
-struct accumulate {
+struct accumulation {
     const struct policy *policy;
-    const struct reduction *kernel;
+    const struct reduction_kernel *kernel;
     const char *before, *in;
     char *out;
     ptrdiff_t in_step, out_step, n;
 };
-void accumulate_run(const struct accumulate *accumulate);
+void accumulate_compute(const struct accumulation *accumulation);
 
 #endif

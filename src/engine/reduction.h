@@ -1,4 +1,4 @@
-/* Reductions over whole operands, on all cores. */
+/* Reductions of whole operands, on all cores. */
 #ifndef NUMC_REDUCTION_H
 #define NUMC_REDUCTION_H
 
@@ -6,12 +6,12 @@
 #include <stddef.h>
 
 struct policy;
-struct reduction;
+struct reduction_kernel;
 
 /* outer * inner results, each of groups * n elements. Steps are in bytes. */
-struct reduce {
+struct reduction {
     const struct policy *policy;
-    const struct reduction *kernel;
+    const struct reduction_kernel *kernel;
     const char *data;
     char *out;
     ptrdiff_t outer, inner, groups, n;
@@ -21,8 +21,8 @@ struct reduce {
     bool onto; /* results are combined with what is in `out` */
 };
 
-/* The bits of the results do not depend on the number of threads. Returns whether there was memory to
- * do it; if not, nothing is written. */
-bool reduce_run(const struct reduce *reduce);
+/* The bits of the results do not depend on the number of threads. False if memory was refused: nothing
+ * is written then. */
+bool reduction_compute(const struct reduction *reduction);
 
 #endif

@@ -4,7 +4,7 @@
 #include "dtypes.h"
 #include "errors.h"
 #include "policy_in_use.h"
-#include "reduction_call.h"
+#include "reduction_loop.h"
 
 _Static_assert(sizeof(npy_intp) == sizeof(ptrdiff_t), "steps are handed on without conversion");
 
@@ -136,7 +136,7 @@ void loop_run(char **args, const npy_intp *dimensions, const npy_intp *steps, vo
         loop->numpy_function(args, dimensions, steps, loop->numpy_data);
         return;
     }
-    if (loop->reduction != NULL && reduce_in_loop(loop->reduction, args, dimensions[0], steps)) {
+    if (loop->reduction != NULL && reduction_in_loop(loop->reduction, args, dimensions[0], steps)) {
         return;
     }
     struct failure failure = {.threads_run = false};

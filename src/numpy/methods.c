@@ -4,28 +4,16 @@
 #include "plugin.h"
 #include "reduction_call.h"
 
-#include <stdbool.h>
-#include <string.h>
+#include "engine/reduction_cutoffs.h"
 
-enum { SHORT_SEGMENT = 4096 }; /* longer ones gain from kernels and threads */
+#include <stdatomic.h>
+#include <string.h>
 
 /* What methods of np.ufunc are made of; NULL if this NumPy calls them in another way. */
 typedef PyObject *fastcall(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 
 static PyCFunction numpy_at;
 static fastcall *numpy_reduce, *numpy_accumulate, *numpy_reduceat;
-
-PyObject *methods_numpy_reduce(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                               PyObject *keywords)
-{
-    return numpy_reduce(self, args, count, keywords);
-}
-
-PyObject *methods_numpy_accumulate(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                                   PyObject *keywords)
-{
-    return numpy_accumulate(self, args, count, keywords);
-}
 
 /* Whether an argument cannot have an __array_ufunc__ of its own, which is to see our ufunc, nor a
  * dtype whose loops may have been registered with ours alone. */
@@ -69,7 +57,7 @@ static bool segments_are_short(PyObject *object, PyObject *indices)
     for (int i = 0; i < PyArray_NDIM(array); i++) {
         longest = PyArray_DIM(array, i) > longest ? PyArray_DIM(array, i) : longest;
     }
-    return longest / SHORT_SEGMENT < segments;
+    return longest / REDUCTION_SEGMENT_ELEMENTS < segments;
 }
 
 /* A loop that computes a segment of a few elements takes no longer than the call of ours before it. */
@@ -82,6 +70,94 @@ static PyObject *reduceat(PyObject *self, PyObject *const *args, Py_ssize_t coun
         plain = is_plain(args[i]) && !PyTuple_CheckExact(args[i]);
     }
     return numpy_reduceat(plain ? clone_original(self) : self, args, count, keywords);
+}
+
+/* ---- reduce and accumulate ---- */
+
+static _Atomic uint64_t reduced_arrays;
+static const char *_Atomic reduction_reason; /* why the last one was not by kernels, or NULL */
+
+uint64_t methods_reduced_arrays(void)
+{
+    return atomic_load(&reduced_arrays);
+}
+
+const char *methods_reduction_reason(void)
+{
+    return atomic_load(&reduction_reason);
+}
+
+static void note_reason(const char *reason)
+{
+    atomic_store_explicit(&reduction_reason, reason, memory_order_relaxed);
+}
+
+static PyObject *reduce(const struct reduction_op *op, PyObject *self, PyObject *const *args,
+                        Py_ssize_t count, PyObject *keywords)
+{
+    struct reduction_arguments arguments;
+    struct reduction_plan plan;
+    if (!reduction_arguments_read(&arguments, args, count, keywords)) {
+        note_reason("arguments");
+        return numpy_reduce(self, args, count, keywords);
+    }
+    reduction_plan_reduce(&plan, op, &arguments);
+    note_reason(plan.reason);
+    if (plan.way == REDUCE_BY_KERNELS) {
+        PyObject *result = reduction_run(&plan);
+        if (result != NULL || PyErr_Occurred()) {
+            atomic_fetch_add_explicit(&reduced_arrays, 1, memory_order_relaxed);
+            return result;
+        }
+        note_reason("no memory");
+    }
+    PyObject *ufunc = plan.way == REDUCE_BY_NUMPY ? clone_original(self) : self;
+    return numpy_reduce(ufunc, args, count, keywords);
+}
+
+static PyObject *accumulate(const struct reduction_op *op, PyObject *self, PyObject *const *args,
+                            Py_ssize_t count, PyObject *keywords)
+{
+    struct reduction_arguments arguments;
+    const bool is_plain = reduction_arguments_read(&arguments, args, count, keywords);
+    const bool is_numpys = is_plain && reduction_plan_accumulate(op, &arguments) == REDUCE_BY_NUMPY;
+    return numpy_accumulate(is_numpys ? clone_original(self) : self, args, count, keywords);
+}
+
+static PyObject *reduce_by_add(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                               PyObject *keywords)
+{
+    return reduce(&reduction_op_add, self, args, count, keywords);
+}
+
+static PyObject *reduce_by_multiply(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                    PyObject *keywords)
+{
+    return reduce(&reduction_op_multiply, self, args, count, keywords);
+}
+
+static PyObject *reduce_by_other(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                 PyObject *keywords)
+{
+    return reduce(NULL, self, args, count, keywords);
+}
+
+static PyObject *accumulate_by_add(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                   PyObject *keywords)
+{
+    return accumulate(&reduction_op_add, self, args, count, keywords);
+}
+
+static PyObject *accumulate_by_multiply(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                        PyObject *keywords)
+{
+    return accumulate(&reduction_op_multiply, self, args, count, keywords);
+}
+
+static PyObject *accumulate_by_other(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                     PyObject *keywords)
+{
+    return accumulate(NULL, self, args, count, keywords);
 }
 
 /* The docstrings, which hold the signatures, are NumPy's. */
@@ -133,7 +209,8 @@ int methods_initialize(void)
     numpy_reduce = numpy_fastcall("reduce", definitions_of_reduce, OPS);
     numpy_accumulate = numpy_fastcall("accumulate", definitions_of_accumulate, OPS);
     numpy_reduceat = numpy_fastcall("reduceat", &definition_of_reduceat, 1);
-    return PyErr_Occurred() ? -1 : reduce_initialize();
+    reduction_plan_initialize();
+    return PyErr_Occurred() ? -1 : reduction_arguments_initialize();
 }
 
 static int shadow(PyObject *clone, PyMethodDef *definition)

@@ -13,7 +13,7 @@
 #include "methods.h"
 #include "options.h"
 #include "plugin.h"
-#include "reduction_call.h"
+#include "reduction_loop.h"
 #include "threads/limit.h"
 #include "threads/region.h"
 
@@ -27,7 +27,11 @@ static PyObject *parallel_clone(PyObject *module, PyObject *args)
                           &serial_if)) {
         return NULL;
     }
-    return clone_ufunc(original, op, doc, serial_if != Py_None ? serial_if : NULL);
+    PyObject *clone = clone_ufunc(original, op, doc, serial_if != Py_None ? serial_if : NULL);
+    if (clone != NULL && methods_shadow(clone, op) < 0) {
+        Py_CLEAR(clone);
+    }
+    return clone;
 }
 
 static PyObject *make_gufunc(PyObject *module, PyObject *args)
@@ -93,8 +97,14 @@ static PyObject *short_calls(PyObject *module, PyObject *unused)
 static PyObject *reductions(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    return Py_BuildValue("KK", (unsigned long long)reduce_arrays(),
-                         (unsigned long long)reduce_loops());
+    return Py_BuildValue("KK", (unsigned long long)methods_reduced_arrays(),
+                         (unsigned long long)reduction_loops());
+}
+
+static PyObject *reduction_reason(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return Py_BuildValue("z", methods_reduction_reason());
 }
 
 static PyObject *matmuls(PyObject *module, PyObject *unused)
@@ -168,6 +178,8 @@ static PyMethodDef methods[] = {
     {"short_calls", short_calls, METH_NOARGS,
      "How many calls took the short way so far: (in one loop, over axes, in ranges, "
      "as a whole, products)."},
+    {"reduction_reason", reduction_reason, METH_NOARGS,
+     "Why our kernels did not reduce the last array, or None."},
     {"reductions", reductions, METH_NOARGS,
      "(arrays that our methods reduced, calls of loops that our kernels reduced or accumulated)."},
     {"matmuls", matmuls, METH_NOARGS,

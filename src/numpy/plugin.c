@@ -5,9 +5,8 @@
 #include "dtypes.h"
 #include "elementwise_loop.h"
 #include "matmul_loop.h"
-#include "methods.h"
 #include "offload.h"
-#include "reduction_call.h"
+#include "reduction_loop.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -272,8 +271,7 @@ PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, 
                sizeof *ufunc->op_flags * (size_t)original->nargs);
     }
     if (adopt_loops(ufunc, original) < 0 ||
-        call_table_initialize(&clone->calls, ufunc, clone->loops) < 0 ||
-        methods_shadow((PyObject *)ufunc, op) < 0) {
+        call_table_initialize(&clone->calls, ufunc, clone->loops) < 0) {
         Py_DECREF((PyObject *)ufunc);
         return NULL;
     }

@@ -268,7 +268,7 @@ static void check_too_little_memory(void)
     /* Half of what it says that it has: the first plan fails, the second does not. */
     device->memory = 8 << 20;
     struct queue *queue;
-    device_address other;
+    device_address other = 0;
     expect(device->new_queue(device, &queue) == STATUS_OK &&
                device->alloc(device, queue, 5 << 20, &other) == STATUS_OK,
            "no queue");

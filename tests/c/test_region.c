@@ -3,12 +3,14 @@
 #include "expect.h"
 #include "threads/clock.h"
 #include "threads/limit.h"
+#include "threads/pool.h"
 #include "threads/region.h"
 
 #include <dirent.h>
 #include <fenv.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -19,11 +21,13 @@ enum {
     CALLERS = 16,
     ROUNDS = 50,
     SHORT_ROUNDS = 10000,
+    FORKS = 20,
+    MANY = 40,
     ELEMENTS = 100003,
     MOST_SECONDS = 60
 };
 
-static const struct policy production, awaiting = {1, true, true};
+static const struct policy production, awaiting = {1, true, true}, threaded = {1, false, true};
 static struct policy policy;
 
 static volatile double zero; /* the compiler must not know the value */
@@ -143,6 +147,29 @@ static void check_late_workers(void)
     }
     printf("short regions: %d to %d of %d threads came\n", least, most, THREADS);
     expect(most > 1, "nobody ever came");
+}
+
+/* Workers come, but take nothing before the caller has done all. */
+static void come_late(void *context, int index)
+{
+    struct work *work = context;
+    while (index != 0 && work->done < work->pieces) {
+        sched_yield();
+    }
+    take_pieces(work, index);
+}
+
+static void check_workers_without_work(void)
+{
+    for (int awaits = 0; awaits < 2; awaits++) {
+        for (int round = 0; round < ROUNDS; round++) {
+            struct work work = {.pieces = 1 + round};
+            const int ran = region_run(awaits ? &awaiting : &production, THREADS, come_late, &work);
+            expect(ran == THREADS || !awaits, "%d of %d threads came", ran, THREADS);
+            expect(work.done == work.pieces && work.at_work == 0, "%d of %d pieces were done",
+                   work.done, work.pieces);
+        }
+    }
 }
 
 static void check_sleeping(void)
@@ -276,23 +303,192 @@ static void check_concurrent_callers(void)
 
 /* ---- fork ---- */
 
-static void check_fork(void)
+static bool computes(void)
+{
+    struct visits visits = {.caller = pthread_self()};
+    bool all = region_available() && region_active() == 0 &&
+               region_run(&awaiting, THREADS, visit, &visits) == THREADS;
+    for (int index = 0; index < THREADS; index++) {
+        all = all && visits.of_index[index] == 1;
+    }
+    return all;
+}
+
+/* Whether children down to so many generations compute on all threads. */
+static bool children_compute(int generations)
 {
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
-        alarm(MOST_SECONDS / 4);
-        struct visits visits = {.caller = pthread_self()};
-        const bool serial = !region_available() &&
-                            region_run(&policy, THREADS, visit, &visits) == 1 &&
-                            visits.of_index[0] == 1 && visits.of_index[1] == 0;
-        _exit(serial ? 0 : 1);
+        alarm(MOST_SECONDS / 2);
+        _exit(computes() && (generations == 1 || children_compute(generations - 1)) ? 0 : 1);
     }
     int status = -1;
-    expect(child > 0 && waitpid(child, &status, 0) == child, "no child");
-    expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a forked child ended with status %#x",
-           (unsigned)status);
-    expect(region_available(), "the parent of a fork lost its threads");
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+static void check_fork(void)
+{
+    expect(children_compute(2), "a forked child or its child did not compute on all threads");
+    expect(computes(), "the parent of a fork lost its threads");
+}
+
+static _Atomic bool stops;
+
+static void *call_until_stopped(void *unused)
+{
+    (void)unused;
+    while (!stops) {
+        struct work work = {.pieces = 3};
+        region_run(&production, THREADS, take_pieces, &work);
+        expect(work.done == work.pieces, "%d of %d pieces were done", work.done, work.pieces);
+    }
+    return NULL;
+}
+
+static void check_fork_beside_callers(void)
+{
+    pthread_t callers[2];
+    stops = false;
+    for (int i = 0; i < 2; i++) {
+        pthread_create(&callers[i], NULL, call_until_stopped, NULL);
+    }
+    for (int i = 0; i < FORKS; i++) {
+        expect(children_compute(1), "a child did not compute that was forked beside callers");
+    }
+    stops = true;
+    for (int i = 0; i < 2; i++) {
+        pthread_join(callers[i], NULL);
+    }
+    expect(region_active() == 0, "%d threads seem active", region_active());
+}
+
+/* ---- how workers live ---- */
+
+static void note_signals(void *context, int index)
+{
+    pthread_sigmask(SIG_SETMASK, NULL, (sigset_t *)context + index);
+}
+
+static void check_signals(void)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+    static const int others[] = {SIGINT, SIGTERM, SIGALRM, SIGCHLD, SIGUSR1, SIGPROF};
+    sigset_t blocked[THREADS];
+    region_run(&awaiting, THREADS, note_signals, blocked);
+    for (int worker = 1; worker < THREADS; worker++) {
+        for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+            expect(!sigismember(&blocked[worker], faults[i]), "workers block the fault %d",
+                   faults[i]);
+        }
+        for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+            expect(sigismember(&blocked[worker], others[i]), "workers get signal %d", others[i]);
+        }
+    }
+}
+
+static void note_stack(void *context, int index)
+{
+    pthread_attr_t attributes;
+    pthread_getattr_np(pthread_self(), &attributes);
+    pthread_attr_getstacksize(&attributes, (size_t *)context + index);
+    pthread_attr_destroy(&attributes);
+}
+
+static void check_stack(void)
+{
+    size_t bytes[THREADS];
+    region_run(&awaiting, THREADS, note_stack, bytes);
+    for (int worker = 1; worker < THREADS; worker++) {
+        expect(bytes[worker] == 1 << 20, "a worker has a stack of %zu bytes", bytes[worker]);
+    }
+}
+
+static void *compute_on_small_stack(void *unused)
+{
+    (void)unused;
+    expect(computes(), "a thread with a small stack got no workers");
+    return NULL;
+}
+
+static void check_small_stack(void)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 64 << 10);
+    pthread_create(&thread, &attributes, compute_on_small_stack, NULL);
+    pthread_join(thread, NULL);
+    pthread_attr_destroy(&attributes);
+}
+
+/* Calls of two threads keep one worker awake, and let the others sleep. */
+static void check_uncalled_workers(void)
+{
+    struct visits visits = {.caller = pthread_self()};
+    region_run(&awaiting, THREADS, visit, &visits);
+    while (!region_is_cold(THREADS)) { /* a hang is a failure */
+        region_run(&awaiting, 2, visit, &visits);
+    }
+    for (int call = 0; call < ROUNDS; call++) {
+        region_run(&awaiting, 2, visit, &visits);
+        expect(region_is_cold(THREADS), "a call woke a worker that it did not call");
+    }
+}
+
+static void check_spin(void)
+{
+    struct visits visits = {.caller = pthread_self()};
+    pool_set_spin_us(MOST_SECONDS * 1000000);
+    for (int call = 0; call < 2; call++) {
+        region_run(&awaiting, THREADS, visit, &visits);
+        const int64_t end = clock_ns() + 20000000;
+        while (clock_ns() < end) {
+            expect(!region_is_cold(THREADS), "workers slept instead of spinning");
+        }
+    }
+    pool_set_spin_us(0);
+    region_run(&awaiting, THREADS, visit, &visits);
+    while (!region_is_cold(THREADS)) { /* a hang is a failure */
+    }
+    pool_set_spin_us(WORKER_SPIN_US);
+}
+
+static int thread_count(void)
+{
+    int count = 0;
+    DIR *threads = opendir("/proc/self/task");
+    const struct dirent *entry;
+    while (threads != NULL && (entry = readdir(threads)) != NULL) {
+        count += atoi(entry->d_name) != 0;
+    }
+    if (threads != NULL) {
+        closedir(threads);
+    }
+    return count;
+}
+
+static void check_surplus(void)
+{
+    struct visits visits = {.caller = pthread_self()};
+    /* Beyond what the latest call took. */
+    expect(region_run(&awaiting, MANY, visit, &visits) == MANY, "fewer than %d threads", MANY);
+    while (thread_count() > 2) { /* a hang is a failure */
+        region_run(&awaiting, 2, visit, &visits);
+    }
+    expect(computes(), "surplus workers ended, and no new ones came");
+    /* Beyond the CPUs, without another call. */
+    cpu_set_t all, one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_getaffinity(0, sizeof all, &all);
+    sched_setaffinity(0, sizeof one, &one);
+    expect(region_run(&awaiting, MANY, visit, &visits) == MANY, "fewer than %d threads", MANY);
+    while (thread_count() > 1) {
+        sched_yield();
+    }
+    sched_setaffinity(0, sizeof all, &all);
+    expect(computes(), "surplus workers ended, and no new ones came");
 }
 
 /* ---- element-wise calls ---- */
@@ -423,8 +619,8 @@ static void check_elementwise(void)
     static const ptrdiff_t sizes[] = {1, 2, 63, 64, 65, 127, 128, 129, 1000, 4096, 10007, ELEMENTS};
     elementwise_initialize(&loop);
     threads_set_for_this_thread(THREADS);
-    for (int learnt = 0; learnt < 2; learnt++) {
-        policy = awaiting;
+    for (int awaits = 0; awaits < 2; awaits++) {
+        policy = awaits ? awaiting : threaded;
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
             check_apart(sizes[i]);
             check_reversed(sizes[i]);
@@ -488,6 +684,7 @@ int main(void)
     alarm(2 * MOST_SECONDS); /* a hang is a failure, not a wait */
     threads_initialize(0, "");
     check_late_workers();
+    check_workers_without_work();
     check_sleeping();
     policy = awaiting;
     check_shares();
@@ -496,9 +693,16 @@ int main(void)
     check_flags();
     check_rounding();
     check_concurrent_callers();
+    check_signals();
+    check_stack();
+    check_small_stack();
+    check_uncalled_workers();
+    check_spin();
+    check_surplus();
     check_fork();
     check_elementwise();
     check_streaming();
     check_fork();
+    check_fork_beside_callers();
     return expect_result("region");
 }

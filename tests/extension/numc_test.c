@@ -2,8 +2,11 @@
 #define NUMC_IMPORTS_NUMPY
 #include "hooks.h"
 
+#include "device/cuda/entry.h"
 #include "fake_device.h"
 #include "numpy/internals.h"
+
+#include <stdio.h>
 
 static struct internals *internals;
 static struct device *fake;
@@ -77,6 +80,34 @@ static double clock_step, clock_now;
 static double stepping_clock(void)
 {
     return clock_now += clock_step;
+}
+
+/* ---- this module in the place of the library that knows CUDA ---- */
+
+static int count_devices(char *why, size_t size)
+{
+    snprintf(why, size, "%s", "");
+    return 2;
+}
+
+static void describe(int ordinal, char *text, size_t size)
+{
+    snprintf(text, size, "fake %d", ordinal);
+}
+
+static enum status open_device(int ordinal, const char *const cublas[], struct device **device,
+                               char *why, size_t size)
+{
+    (void)ordinal, (void)cublas;
+    *device = fake_new((size_t)1 << 28);
+    snprintf(why, size, "%s", *device == NULL ? "no memory" : "");
+    return *device != NULL ? STATUS_OK : STATUS_NO_HOST_MEMORY;
+}
+
+const struct cuda_library *numc_cuda_library(int version)
+{
+    static const struct cuda_library library = {count_devices, describe, open_device};
+    return version == DEVICE_VERSION ? &library : NULL;
 }
 
 static PyObject *set_fake_clock(PyObject *module, PyObject *args)
