@@ -26,16 +26,15 @@ static const struct offload *_Atomic rows[RATE_TYPES];
 /* A call, on its way. */
 struct attempt {
     const struct offload *offload;
-    char **args;
-    const npy_intp *dimensions, *steps;
+    const struct product *product;
     struct matmul_task task;
     bool forbidden, forced;
     int ordinal;
     int exceptions; /* floating-point ones, that the device's result tells of */
 };
 
-bool offload_initialize(struct offload *offload, const char types[],
-                        PyUFuncGenericFunction processor, void *processor_data)
+bool offload_initialize(struct offload *offload, const char types[], offload_processor *processor,
+                        const void *processor_data)
 {
     const int type = types[0];
     const struct dtype dtype = dtype_of(type);
@@ -55,8 +54,7 @@ bool offload_initialize(struct offload *offload, const char types[],
     return true;
 }
 
-static struct matmul_task task_of(const struct offload *offload, char **args,
-                                  const npy_intp *dimensions, const npy_intp *steps,
+static struct matmul_task task_of(const struct offload *offload, const struct product *product,
                                   const struct offload_options *options)
 {
     return (struct matmul_task){
@@ -64,13 +62,7 @@ static struct matmul_task task_of(const struct offload *offload, char **args,
         .type = offload->type,
         .precision = (enum precision)options->precision,
         .kernel = (enum gemm_kernel)options->kernel,
-        .batch = dimensions[0],
-        .m = dimensions[1],
-        .k = dimensions[2],
-        .n = dimensions[3],
-        .a = {args[0], steps[0], steps[3], steps[4]},
-        .b = {args[1], steps[1], steps[5], steps[6]},
-        .c = {args[2], steps[2], steps[7], steps[8]},
+        .product = *product,
     };
 }
 
@@ -85,21 +77,15 @@ void offload_forget(const struct offload *offload)
 bool offload_on_processor(const struct matmul_task *task)
 {
     const struct offload *row = rows[rates_type(task->type)];
-    char *args[] = {task->a.data, task->b.data, task->c.data};
-    const npy_intp dimensions[] = {task->batch, task->m, task->k, task->n};
-    const npy_intp steps[] = {task->a.batch_step,  task->b.batch_step,  task->c.batch_step,
-                              task->a.row_step,    task->a.column_step, task->b.row_step,
-                              task->b.column_step, task->c.row_step,    task->c.column_step};
     if (row != NULL) {
-        row->processor(args, dimensions, steps, row->processor_data);
+        row->processor(row->processor_data, &task->product);
     }
     return row != NULL;
 }
 
-static void run_on_processor(const struct offload *offload, char **args, const npy_intp *dimensions,
-                             const npy_intp *steps)
+static void run_on_processor(const struct offload *offload, const struct product *product)
 {
-    offload->processor(args, dimensions, steps, offload->processor_data);
+    offload->processor(offload->processor_data, product);
 }
 
 /* ---- failures, told to Python ---- */
@@ -267,7 +253,7 @@ static void run_attempt(struct attempt *attempt)
         return;
     }
     const double before = measured_clock();
-    run_on_processor(attempt->offload, attempt->args, attempt->dimensions, attempt->steps);
+    run_on_processor(attempt->offload, attempt->product);
     const double seconds = measured_clock() - before;
     if (!attempt->forbidden && device_state(attempt->ordinal) == DEVICE_UNUSED) {
         placement_note_seconds(&measured_time_lost, &attempt->task, seconds);
@@ -275,29 +261,26 @@ static void run_attempt(struct attempt *attempt)
     call_record_set(attempt->offload->op, "cpu", why, seconds, threads);
 }
 
-void offload_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data)
+void offload_run(const struct offload *offload, const struct product *product)
 {
-    const struct offload *offload = data;
     if (is_raising()) {
         return; /* the rest of a stack, one product of which failed */
     }
     const struct offload_options options = offload_options();
-    const double operations = 2.0 * (double)dimensions[0] * (double)dimensions[1] *
-                              (double)dimensions[2] * (double)dimensions[3];
+    const double operations =
+        2.0 * (double)product->batch * (double)product->m * (double)product->k * (double)product->n;
     const double least =
         offload->type.kind <= ELEMENT_INTEGER ? LEAST_INTEGER_OPERATIONS : LEAST_FLOAT_OPERATIONS;
     const bool forced = options.device >= OFFLOAD_CUDA;
     if (operations == 0 || (!forced && operations < least)) {
-        run_on_processor(offload, args, dimensions, steps);
+        run_on_processor(offload, product);
         call_record_short(offload->op, "too small for a device");
         return;
     }
     struct attempt attempt = {
         .offload = offload,
-        .args = args,
-        .dimensions = dimensions,
-        .steps = steps,
-        .task = task_of(offload, args, dimensions, steps, &options),
+        .product = product,
+        .task = task_of(offload, product, &options),
         .forbidden = options.device == OFFLOAD_CPU,
         .forced = forced,
         .ordinal = forced ? options.device - OFFLOAD_CUDA : 0,
