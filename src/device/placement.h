@@ -1,5 +1,5 @@
 /* Whether the processor or the device computes a product sooner: a function of its shape, its type
- * and measured rates, so that equal calls are computed at the same place. */
+ * and measured rates, so that equal calls are computed at the same origin. */
 #ifndef NUMC_PLACEMENT_H
 #define NUMC_PLACEMENT_H
 

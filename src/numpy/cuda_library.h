@@ -2,7 +2,7 @@
 #ifndef NUMC_CUDA_LIBRARY_H
 #define NUMC_CUDA_LIBRARY_H
 
-#include "device/cuda/entry.h"
+#include "device/cuda/cuda_device.h"
 
 enum { MOST_CUBLAS = 8, PATH_BYTES = 1024 };
 

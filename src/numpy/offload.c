@@ -3,6 +3,8 @@
 
 #include "call_record.h"
 #include "device/device_cutoffs.h"
+#include "device/mirror.h"
+#include "device/nonfinite.h"
 #include "devices.h"
 #include "dtypes.h"
 #include "errors.h"

@@ -2,7 +2,7 @@
 #define NUMC_IMPORTS_NUMPY
 #include "hooks.h"
 
-#include "device/cuda/entry.h"
+#include "device/cuda/cuda_device.h"
 #include "fake_device.h"
 #include "numpy/internals.h"
 
@@ -182,7 +182,7 @@ static PyMethodDef functions[] = {
      "Bytes that a call may take on device 0, if it is up; 0: all."},
     {"last_times", last_times, METH_NOARGS,
      "Seconds until the last upload, product and download of the last product on a device were in "
-     "their queues, and until its end."},
+     "their streams, and until its end."},
     {"count_calls", hooks_count_calls, METH_VARARGS,
      "count_calls(ufunc): count its calls from now on."},
     {"redirect", hooks_redirect, METH_VARARGS,

@@ -1,7 +1,8 @@
 /* What a GPU can, and how it is found and opened. */
 #include "cuda_device.h"
 
-#include "entry.h"
+#include "cuda_state.h"
+#include "cuda_work.h"
 
 #include <stdio.h>
 #include <stdlib.h>
