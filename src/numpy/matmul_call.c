@@ -1,12 +1,17 @@
 /* Products of arrays and of stacks of them, without the iterator and the broadcasting of NumPy, which cost
  * more than a small product does. */
+#include "matmul_call.h"
+
+#include "axes.h"
+#include "errors.h"
 #include "matmul_loop.h"
-#include "operands.h"
 
 enum {
     MOST_STACK_AXES = 8,
     LONG_STACK = 16, /* products that are worth one plan */
 };
+
+unsigned long long matmul_calls;
 
 /* What the operands' dimensions say. */
 struct product_layout {
@@ -60,7 +65,7 @@ static npy_intp stack_step(PyArrayObject *array, const struct product_layout *la
 }
 
 /* Whether there is something to compute, of shapes that go together. */
-static bool read_shape(const struct call *call, struct product_layout *layout)
+static bool read_shape(const struct ufunc_call *call, struct product_layout *layout)
 {
     PyArrayObject *a = call->array[0], *b = call->array[1];
     const int a_ndim = PyArray_NDIM(a), b_ndim = PyArray_NDIM(b);
@@ -92,22 +97,22 @@ static bool read_shape(const struct call *call, struct product_layout *layout)
 }
 
 /* An output that the loop may write as it goes. */
-static bool suits(const struct call *call, const struct product_layout *layout)
+static bool suits(const struct ufunc_call *call, const struct product_layout *layout)
 {
     PyArrayObject *out = call->array[2];
     return PyArray_NDIM(out) == layout->ndim &&
            PyArray_CompareLists(PyArray_DIMS(out), layout->shape, layout->ndim) &&
            (PyArray_FLAGS(out) & (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS)) != 0 &&
-           call_output_is_independent(call, false);
+           operands_output_is_independent(call, false);
 }
 
 /* What turn_of() compares. */
 struct sorted_stack {
-    const struct call *call;
+    const struct ufunc_call *call;
     const struct product_layout *layout;
 };
 
-/* How two axes of the stack are sorted, as NumPy's iterator does: see call_sort_axes(). */
+/* How two axes of the stack are sorted, as NumPy's iterator does: see axes_sort(). */
 static int turn_of(const void *context, int axis, int later)
 {
     const struct sorted_stack *stack = context;
@@ -123,14 +128,14 @@ static int turn_of(const void *context, int axis, int later)
     return turn;
 }
 
-static PyArrayObject *new_output(const struct call *call, const struct product_layout *layout)
+static PyArrayObject *new_output(const struct ufunc_call *call, const struct product_layout *layout)
 {
     bool is_c = true;
     for (int i = 0; i < layout->stack; i++) {
         is_c = is_c && layout->order[i] == layout->stack - 1 - i;
     }
     if (is_c) {
-        return call_new_output(call, layout->ndim, layout->shape, false);
+        return operands_new_output(call, layout->ndim, layout->shape, false);
     }
     PyArray_Descr *dtype = call->row->output;
     npy_intp strides[MOST_STACK_AXES + 2], stride = PyDataType_ELSIZE(dtype);
@@ -145,7 +150,7 @@ static PyArrayObject *new_output(const struct call *call, const struct product_l
 }
 
 /* Rows and columns of one product; those of the stack are for later. */
-static void lay_out_matrices(const struct call *call, PyArrayObject *out,
+static void lay_out_matrices(const struct ufunc_call *call, PyArrayObject *out,
                              struct product_layout *layout)
 {
     PyArrayObject *a = call->array[0], *b = call->array[1];
@@ -163,7 +168,7 @@ static void lay_out_matrices(const struct call *call, PyArrayObject *out,
 }
 
 /* Joins axes of the stack that are as good as one, and puts a long one last. */
-static void lay_out_stack(const struct call *call, PyArrayObject *out,
+static void lay_out_stack(const struct ufunc_call *call, PyArrayObject *out,
                           struct product_layout *layout)
 {
     for (int i = layout->stack - 1; i >= 0; i--) {
@@ -226,7 +231,7 @@ static void compute(const struct gufunc_loop *loop, const struct product_layout 
     }
 }
 
-bool call_product(const struct call *call, PyObject **result)
+bool matmul_call(const struct ufunc_call *call, PyObject **result)
 {
     struct product_layout layout;
     layout.axes = 0;
@@ -239,7 +244,7 @@ bool call_product(const struct call *call, PyObject **result)
         return false;
     }
     const struct sorted_stack stack = {call, &layout};
-    call_sort_axes(layout.stack, layout.order, turn_of, &stack);
+    axes_sort(layout.stack, layout.order, turn_of, &stack);
     if (out != NULL) {
         Py_INCREF(out);
     } else {
@@ -251,13 +256,13 @@ bool call_product(const struct call *call, PyObject **result)
     }
     lay_out_matrices(call, out, &layout);
     lay_out_stack(call, out, &layout);
-    call_counts.products++;
-    call_clear_errors();
+    matmul_calls++;
+    errors_clear();
     NPY_BEGIN_THREADS_DEF;
     NPY_BEGIN_THREADS_THRESHOLDED((double)PyArray_SIZE(out) * (double)layout.product.k);
     compute(call->row->data, &layout);
     NPY_END_THREADS;
-    *result = call_finish(call, out);
+    *result = errors_finish(call->table->name, out, errors_raised());
     if (*result != NULL && layout.ndim == 0 && call->array[2] == NULL) {
         *result = PyArray_Return(out);
     }

@@ -2,6 +2,7 @@
 #include "plugin.h"
 
 #include "call.h"
+#include "call_table.h"
 #include "dtypes.h"
 #include "elementwise_loop.h"
 #include "matmul_loop.h"
