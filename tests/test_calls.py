@@ -135,6 +135,16 @@ def test_outputs_across_for_loops_of_numpy(in_place, threads_always, short_calls
     assert short_calls()[2] > 0
 
 
+@pytest.mark.parametrize("dtype", "bfDG")
+def test_large_new_outputs(dtype, threads_always):
+    # Their pages are made by the thread that writes them.
+    n = (18 << 20) // np.dtype(dtype).itemsize + 77
+    a = np.arange(n, dtype="b").astype(dtype)
+    for name in ("add", "maximum"):
+        for x in (a, a[: n // 90 * 90].reshape(90, -1).T):
+            assert_same(getattr(nc, name)(x, x), getattr(np, name)(x, x))
+
+
 def test_loops_of_numpy_get_its_outputs_forwards():
     # Backwards, this loop has other bits.
     a = np.random.default_rng(7).random(3001, "f") * 99
