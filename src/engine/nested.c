@@ -4,6 +4,7 @@
 
 #include "elementwise_cutoffs.h"
 #include "kernels/copy/tile_pack.h"
+#include "memory/pages.h"
 #include "memory/workspace.h"
 
 enum {
@@ -18,11 +19,10 @@ struct tiling {
     elementwise_kernel *kernel; /* NULL: the inner loop */
     const struct nested *nested;
     bool packed[MOST_INPUTS];
-    bool joined; /* the rows of a tile are one */
-    bool streams;
+    bool joined;             /* the rows of a tile are one */
     ptrdiff_t rows, columns; /* of a tile */
-    ptrdiff_t row_tiles, column_tiles;
-    ptrdiff_t tiles;
+    ptrdiff_t row_tiles, column_tiles, tiles;
+    const char *new_output_end; /* NULL: the output's pages exist, or its tiles are scattered */
 };
 
 /* The packed operands of the tile that a thread computes. */
@@ -30,6 +30,7 @@ struct packed {
     char *tile[MOST_INPUTS]; /* NULL: there is no memory, the operand is read where it lies */
     const char *source[MOST_INPUTS]; /* of what is in `tile`; NULL: nothing */
     ptrdiff_t rows[MOST_INPUTS], columns[MOST_INPUTS];
+    const char *populated_to; /* of a new output */
 };
 
 static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
@@ -87,9 +88,8 @@ static bool others_lie_along(const struct elementwise *loop, const struct nested
     return true;
 }
 
-/* The output's closest axis becomes the last one; the one before it is the closest of an input that
- * lies across, if there is one. It stays the output's next one if nothing can be packed and the lines of
- * that input stay in the cache until they are needed again. */
+/* The output's closest axis becomes the last one, the closest of an input that lies across the one before
+ * it, unless nothing can be packed and that input's lines stay in the cache until they are read again. */
 static void order_axes(const struct elementwise *loop, struct nested *nested)
 {
     const int last = nested->axes - 1, out = loop->inputs;
@@ -201,8 +201,7 @@ static void order_axes_by_length(struct nested *nested, int out)
     }
 }
 
-/* Whether tiles are so small, or their rows so short, that a loop along the longest axis takes less
- * time, although it goes from element to element. */
+/* Whether tiles or their rows are so small that a strided loop along the longest axis takes less time. */
 static bool tiles_are_small(const struct tiling *tiling)
 {
     const ptrdiff_t elements = tiling->rows * tiling->columns;
@@ -265,6 +264,33 @@ static void run_rows(const struct tiling *tiling, char *data[], const ptrdiff_t 
     }
 }
 
+/* Populates the large pages that a tile of a new output reaches into. */
+static void populate(const struct tiling *tiling, struct packed *packed, const char *first,
+                     const char *end)
+{
+    if (tiling->new_output_end != NULL && end > packed->populated_to) {
+        const ptrdiff_t to_page = LARGE_PAGE_BYTES - (ptrdiff_t)((uintptr_t)end % LARGE_PAGE_BYTES);
+        packed->populated_to = end + least(to_page, tiling->new_output_end - end);
+        pages_populate(first, packed->populated_to);
+    }
+}
+
+/* Where a large new output ends whose tiles follow each other in memory; else NULL. */
+static const char *find_new_output_end(const struct tiling *tiling)
+{
+    const struct nested *nested = tiling->nested;
+    const int out = tiling->loop->inputs;
+    ptrdiff_t bytes = (ptrdiff_t)tiling->loop->item_size[out];
+    for (int i = nested->axes - 1; i >= 0; i--) {
+        if (nested->axis[i].n > 1 && nested->axis[i].step[out] != bytes) {
+            return NULL;
+        }
+        bytes *= nested->axis[i].n;
+    }
+    return bytes >= POPULATE_FROM_BYTES && tiling->column_tiles == 1 ? nested->data[out] + bytes
+                                                                     : NULL;
+}
+
 static void run_tile(const struct tiling *tiling, struct packed *packed, ptrdiff_t index)
 {
     const struct elementwise *loop = tiling->loop;
@@ -274,6 +300,8 @@ static void run_tile(const struct tiling *tiling, struct packed *packed, ptrdiff
     ptrdiff_t row_step[NESTED_MOST_OPERANDS], step[NESTED_MOST_OPERANDS], rows, columns;
     bool joined = tiling->joined;
     find_tile(tiling, index, data, &rows, &columns);
+    const ptrdiff_t out_bytes = rows * columns * (ptrdiff_t)loop->item_size[loop->inputs];
+    populate(tiling, packed, data[loop->inputs], data[loop->inputs] + out_bytes);
     for (int op = 0; op < loop->operands; op++) {
         row_step[op] = row->step[op];
         step[op] = column->step[op];
@@ -307,20 +335,18 @@ static void run_tiles(void *context, int thread, ptrdiff_t first, ptrdiff_t end)
     (void)thread;
     const struct tiling *tiling = context;
     _Alignas(LINE_BYTES) char on_stack[STACK_BYTES];
-    struct packed packed;
-    struct workspace workspace = {NULL, 0};
+    struct packed packed = {.populated_to = NULL};
     size_t bytes = 0;
     for (int in = 0; in < tiling->loop->inputs; in++) {
         bytes += packed_bytes(tiling, in);
     }
-    if (bytes > sizeof on_stack) {
-        workspace = workspace_take(bytes);
-    }
-    char *memory = bytes > sizeof on_stack ? workspace.data : on_stack;
-    for (int in = 0; in < tiling->loop->inputs; in++) {
+    const bool is_small = bytes <= sizeof on_stack;
+    const struct workspace workspace =
+        is_small ? (struct workspace){NULL, 0} : workspace_take(bytes);
+    char *memory = is_small ? on_stack : workspace.data;
+    for (int in = 0; in < tiling->loop->inputs && memory != NULL; in++) {
         packed.tile[in] = memory;
-        packed.source[in] = NULL;
-        memory = memory != NULL ? memory + packed_bytes(tiling, in) : NULL;
+        memory += packed_bytes(tiling, in);
     }
     for (ptrdiff_t i = first; i < end; i++) {
         run_tile(tiling, &packed, i);
@@ -338,18 +364,17 @@ static elementwise_kernel *choose_kernel(const struct tiling *tiling)
         step[op] = is_packed ? (ptrdiff_t)loop->item_size[op]
                              : tiling->nested->axis[tiling->nested->axes - 1].step[op];
     }
-    return elementwise_choose(loop, step, tiling->streams);
+    return elementwise_choose(loop, step, tiling->nested->streams);
 }
 
-void nested_run(struct elementwise *loop, struct nested *nested, bool streams, bool is_tiny)
+void nested_run(struct elementwise *loop, struct nested *nested, bool is_tiny)
 {
     while (nested->axes < 2) {
-        nested->axis[nested->axes] = nested->axis[0];
+        nested->axis[nested->axes++] = nested->axis[0];
         nested->axis[0] = (struct nested_axis){.n = 1};
-        nested->axes++;
     }
     order_axes(loop, nested);
-    struct tiling tiling = {.loop = loop, .nested = nested, .streams = streams};
+    struct tiling tiling = {.loop = loop, .nested = nested};
     cut_into_tiles(&tiling, true);
     if (tiles_are_small(&tiling)) {
         order_axes_by_length(nested, loop->inputs);
@@ -360,6 +385,7 @@ void nested_run(struct elementwise *loop, struct nested *nested, bool streams, b
         run_tiles(&tiling, 0, 0, tiling.tiles);
         return;
     }
+    tiling.new_output_end = nested->output_is_new ? find_new_output_end(&tiling) : NULL;
     const struct shared_work work = {
         .loop = loop,
         .run = run_tiles,

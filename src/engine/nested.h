@@ -10,6 +10,8 @@ enum { NESTED_MOST_OPERANDS = 3, NESTED_MOST_AXES = 64 };
  * step 0 there. */
 struct nested {
     char *data[NESTED_MOST_OPERANDS];
+    bool streams;       /* the kernel stores past the cache */
+    bool output_is_new; /* its memory has no pages yet */
     int axes;
     struct nested_axis {
         ptrdiff_t n;
@@ -20,6 +22,6 @@ struct nested {
 /* Computes all elements, in any order, on several threads where that pays; reorders `nested`. For
  * loops with a kernel, whose results do not depend on steps, where every output element coincides
  * exactly with those of its inputs or shares no byte with any. */
-void nested_run(struct elementwise *loop, struct nested *nested, bool streams, bool is_tiny);
+void nested_run(struct elementwise *loop, struct nested *nested, bool is_tiny);
 
 #endif

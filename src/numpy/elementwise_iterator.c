@@ -124,11 +124,13 @@ bool iterator_run_axes(const struct ufunc_call *call, PyObject **result)
     Py_INCREF(out);
     errors_clear();
     const bool is_tiny = elementwise_is_tiny(engine, n);
+    nested.streams = !is_tiny && !in_place && elementwise_streams(engine, n);
+    nested.output_is_new = call->array[inputs] == NULL;
     NPY_BEGIN_THREADS_DEF;
     if (!is_tiny) {
         NPY_BEGIN_THREADS;
     }
-    nested_run(engine, &nested, !in_place && elementwise_streams(engine, n), is_tiny);
+    nested_run(engine, &nested, is_tiny);
     NPY_END_THREADS;
     NpyIter_Deallocate(iterator);
     *result = errors_finish(call->table->name, out, errors_raised());

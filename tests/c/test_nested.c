@@ -8,6 +8,8 @@
 #include "threads/region.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum { MOST_AXES = 4, MOST_ELEMENTS = 40000, REPETITIONS = 400, GUARD = 64 };
 
@@ -119,7 +121,7 @@ static void test_random_call(size_t size)
     char *expected = malloc(bytes[2] + 2 * GUARD);
     memcpy(expected, memory[2], bytes[2] + 2 * GUARD);
     walk(&nested, expected + GUARD);
-    nested_run(&loop, &nested, false, random_below(2) == 0);
+    nested_run(&loop, &nested, random_below(2) == 0);
     expect(memcmp(expected, memory[2], bytes[2] + 2 * GUARD) == 0, "%d axes, items of %zu bytes",
            nested.axes, size);
     free(expected);
@@ -166,6 +168,74 @@ static void test_copy(void)
     free(expected);
 }
 
+static _Atomic int rows, rows_on_pages;
+
+static bool is_page_there(const char *at)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    unsigned char is_there = 0;
+    return mincore((void *)((uintptr_t)at / page * page), 1, &is_there) == 0 && (is_there & 1) != 0;
+}
+
+static void subtract_on_pages(char *const data[], const ptrdiff_t step[], ptrdiff_t n)
+{
+    rows++;
+    rows_on_pages += is_page_there(data[2] + n / 2 * step[2]);
+    subtract(data, step, n);
+}
+
+static bool can_populate(void)
+{
+    enum { BYTES = 65536, POPULATE_WRITE = 23 };
+    char *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const bool can = madvise(memory, BYTES, POPULATE_WRITE) == 0;
+    munmap(memory, BYTES);
+    return can;
+}
+
+/* Rows plus one row, into memory that has no pages yet, at any place within a large page. */
+static void test_new_output(void)
+{
+    enum { ROWS = 2500, COLUMNS = 1001, SIZE = 8, BYTES = ROWS * COLUMNS * SIZE };
+    item_size = SIZE;
+    const struct kernel kernel = {.item_size = SIZE, .cached = subtract_on_pages};
+    rows = rows_on_pages = 0;
+    struct elementwise loop = {
+        .policy = &policy,
+        .function = subtract_in_loop,
+        .kernel = &kernel,
+        .inputs = 2,
+        .operands = 3,
+        .item_size = {SIZE, SIZE, SIZE},
+    };
+    elementwise_initialize(&loop);
+    const size_t bytes = BYTES + (4 << 20), skew = 16 + 4096 * random_below(512);
+    char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *a = filled(BYTES), *b = filled(COLUMNS * SIZE);
+    struct nested nested = {
+        .data = {a + GUARD, b + GUARD, memory + skew},
+        .output_is_new = true,
+        .axes = 2,
+        .axis = {{ROWS, {COLUMNS * SIZE, 0, COLUMNS * SIZE}}, {COLUMNS, {SIZE, SIZE, SIZE}}},
+    };
+    const struct nested before = nested;
+    char *expected = malloc(BYTES);
+    walk(&before, expected);
+    nested_run(&loop, &nested, false);
+    expect(memcmp(expected, memory + skew, BYTES) == 0, "a new output, skew %zu", skew);
+    expect(!can_populate() || rows_on_pages >= rows - rows / 4,
+           "%d of %d rows on pages that existed", rows_on_pages, rows);
+    size_t written = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        written += memory[i] != 0 && (i < skew || i >= skew + BYTES);
+    }
+    expect(written == 0, "%zu bytes written beyond a new output", written);
+    munmap(memory, bytes);
+    free(a);
+    free(b);
+    free(expected);
+}
+
 int main(void)
 {
     threads_initialize(0, "");
@@ -178,6 +248,9 @@ int main(void)
             test_pack(sizes[i % 4]);
             test_copy();
         }
+    }
+    for (int i = 0; i < 4; i++) {
+        test_new_output();
     }
     expect(region_count() > REPETITIONS / 4, "%d threaded regions", (int)region_count());
     return expect_result("nested");
