@@ -4,16 +4,13 @@
 #include "call.h"
 
 #include "engine/overlap.h"
+#include "numpy_private.h"
 #include "operands.h"
 
 #include <fenv.h>
 #include <float.h>
-#include <limits.h>
 #include <math.h>
 #include <string.h>
-
-/* A flag that NumPy does not publish: the first write to np.broadcast_arrays' result warns. */
-static const int WARN_ON_WRITE = INT_MIN;
 
 struct call_counts call_counts;
 
@@ -154,8 +151,7 @@ static bool read_operands(struct call *call, PyObject *const *args, size_t count
     }
     call->array[inputs] = (PyArrayObject *)out;
     return out == NULL || (is_plain(call->array[inputs], call->row->output) &&
-                           (PyArray_FLAGS(call->array[inputs]) &
-                            (NPY_ARRAY_WRITEABLE | WARN_ON_WRITE)) == NPY_ARRAY_WRITEABLE);
+                           private_is_writable(call->array[inputs]));
 }
 
 /* ---- floating-point errors ---- */

@@ -4,23 +4,16 @@
  * state of their own, which they keep until they end. */
 #include "errors.h"
 
+#include "numpy_private.h"
+
 #include <pthread.h>
 
 static PyInterpreterState *interpreter;
 static pthread_key_t worker_state;
 
-static bool finalizing(void)
-{
-#if PY_VERSION_HEX >= 0x030D0000
-    return Py_IsFinalizing();
-#else
-    return _Py_IsFinalizing();
-#endif
-}
-
 static void forget_worker(void *state)
 {
-    if (!finalizing()) {
+    if (!private_is_finalizing()) {
         PyEval_RestoreThread(state);
         PyThreadState_Clear(state);
         PyThreadState_DeleteCurrent();
@@ -37,32 +30,12 @@ int failure_initialize(void)
     return 0;
 }
 
-static bool holds_gil(void)
-{
-#if PY_VERSION_HEX >= 0x030D0000
-    PyThreadState *current = PyThreadState_GetUnchecked();
-#else
-    PyThreadState *current = _PyThreadState_UncheckedGet();
-#endif
-    return current != NULL && current == PyGILState_GetThisThreadState();
-}
-
-/* Reads the thread's own state, which needs no GIL. */
-static bool has_exception(const PyThreadState *state)
-{
-#if PY_VERSION_HEX >= 0x030C0000
-    return state->current_exception != NULL;
-#else
-    return state->curexc_type != NULL;
-#endif
-}
-
 void failure_before_threads(void *call)
 {
     struct failure *failure = call;
     failure->threads_run = true;
     /* NumPy keeps the GIL for up to 500 elements: a worker that waits for it would never end. */
-    failure->released = holds_gil() ? PyEval_SaveThread() : NULL;
+    failure->released = private_holds_gil() ? PyEval_SaveThread() : NULL;
 }
 
 void failure_after_threads(void *call)
@@ -95,7 +68,7 @@ void failure_after_part(struct failure *failure, ptrdiff_t first)
         return;
     }
     PyThreadState *state = PyGILState_GetThisThreadState();
-    if (state == NULL || !has_exception(state)) {
+    if (state == NULL || !private_has_exception(state)) {
         return;
     }
     /* One part at a time, by a lock that is never held while waiting for the GIL. */

@@ -1,6 +1,7 @@
 /* Shadows methods of np.ufunc: the attribute of an object comes before the method of its type. */
 #include "methods.h"
 
+#include "numpy_private.h"
 #include "plugin.h"
 #include "reduction_call.h"
 
@@ -108,16 +109,11 @@ static PyMethodDef definitions_of_accumulate[OPS] = {
  * `count` definitions. */
 static PyCFunction numpy_method(const char *name, int flags, PyMethodDef *definitions, int count)
 {
-    PyObject *method = PyObject_GetAttrString((PyObject *)&PyUFunc_Type, name);
-    PyCFunction function = NULL;
-    if (method != NULL && Py_IS_TYPE(method, &PyMethodDescr_Type)) {
-        const PyMethodDef *definition = ((PyMethodDescrObject *)method)->d_method;
-        function = definition->ml_flags == flags ? definition->ml_meth : NULL;
-        for (int i = 0; i < count; i++) {
-            definitions[i].ml_doc = definition->ml_doc;
-        }
+    const char *doc = NULL;
+    const PyCFunction function = private_method(name, flags, &doc);
+    for (int i = 0; i < count; i++) {
+        definitions[i].ml_doc = doc;
     }
-    Py_XDECREF(method); /* its type keeps it */
     return function;
 }
 
@@ -133,7 +129,7 @@ int methods_initialize(void)
     numpy_reduce = numpy_fastcall("reduce", definitions_of_reduce, OPS);
     numpy_accumulate = numpy_fastcall("accumulate", definitions_of_accumulate, OPS);
     numpy_reduceat = numpy_fastcall("reduceat", &definition_of_reduceat, 1);
-    return PyErr_Occurred() ? -1 : reduce_initialize();
+    return reduce_initialize();
 }
 
 static int shadow(PyObject *clone, PyMethodDef *definition)
@@ -145,10 +141,28 @@ static int shadow(PyObject *clone, PyMethodDef *definition)
     return status;
 }
 
+/* Where the loops outside its table are unknown, a clone's methods are those of its original. */
+static int shadow_by_original(PyObject *clone)
+{
+    static const char *const names[] = {"reduce", "accumulate", "reduceat", "outer", "at"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        PyObject *method = PyObject_GetAttrString(clone_original(clone), names[i]);
+        const int status = method != NULL ? PyObject_SetAttrString(clone, names[i], method) : -1;
+        Py_XDECREF(method);
+        if (status < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 int methods_shadow(PyObject *clone, const char *op)
 {
     if (PyUFunc_Type.tp_dictoffset == 0) {
         return 0;
+    }
+    if (!private_known[PRIVATE_LOOPS]) {
+        return shadow_by_original(clone);
     }
     const int of_op = op != NULL && strcmp(op, "add") == 0        ? ADD
                       : op != NULL && strcmp(op, "multiply") == 0 ? MULTIPLY

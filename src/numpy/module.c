@@ -10,6 +10,7 @@
 #include "kernels/kernels.h"
 #include "matmul_loop.h"
 #include "methods.h"
+#include "numpy_private.h"
 #include "offload.h"
 #include "plugin.h"
 #include "reduction_call.h"
@@ -176,6 +177,12 @@ static PyObject *isas(PyObject *module, PyObject *unused)
     return names != NULL ? Py_BuildValue("sN", kernels_selected_isa(), names) : NULL;
 }
 
+static PyObject *take_import_warnings(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return environment_take_warnings();
+}
+
 static PyMethodDef methods[] = {
     {"parallel_clone", parallel_clone, METH_VARARGS,
      "parallel_clone(ufunc, op, doc, serial_if): a ufunc with the same loops, run on all cores."},
@@ -203,21 +210,46 @@ static PyMethodDef methods[] = {
     {"copy_bandwidth", copy_bandwidth, METH_VARARGS,
      "copy_bandwidth(bytes, threads): bytes/s of a plain copy of an array of that size."},
     {"isas", isas, METH_NOARGS, "(instruction set in use, [instruction sets available])."},
+    {"take_import_warnings", take_import_warnings, METH_NOARGS,
+     "Texts of warnings that the import is to give."},
     {NULL, NULL, 0, NULL},
 };
 
-static int execute(PyObject *module)
+/* What outlives the module object: importing the package again goes on with it. */
+static int initialize_process(void)
 {
-    if (PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 || environment_apply() < 0 ||
-        failure_initialize() < 0 || call_initialize() < 0 || methods_initialize() < 0 ||
-        offload_add_functions(module) < 0) {
-        return -1;
+    static int (*const steps[])(void) = {
+        environment_apply, private_initialize, failure_initialize,
+        call_initialize,   methods_initialize,
+    };
+    static size_t done;
+    for (; done < sizeof steps / sizeof *steps; done++) {
+        if (steps[done]() < 0) {
+            return -1;
+        }
     }
     return 0;
 }
 
+static int execute(PyObject *module)
+{
+    /* NumPy and our own state are the process's. From Python 3.12 on, a slot says so as well. */
+    if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+        PyErr_SetString(PyExc_ImportError, "numc_ufuncs cannot be imported by a subinterpreter");
+        return -1;
+    }
+    return PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 ||
+                   initialize_process() < 0 || offload_add_functions(module) < 0
+               ? -1
+               : 0;
+}
+
 static PyModuleDef_Slot slots[] = {
     {Py_mod_exec, execute},
+#ifdef Py_mod_gil
+    /* What a ufunc knows of its loops, and what is counted, is guarded by the GIL. */
+    {Py_mod_gil, Py_MOD_GIL_USED},
+#endif
 #ifdef Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED
     {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
 #endif

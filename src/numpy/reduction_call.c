@@ -7,10 +7,10 @@
 #include "engine/reduction.h"
 #include "kernels/kernels.h"
 #include "methods.h"
+#include "numpy_private.h"
 #include "operands.h"
 #include "plugin.h"
 
-#include <limits.h>
 #include <string.h>
 
 enum {
@@ -22,9 +22,8 @@ enum {
     LONG_ROW = 1000,
     /* Two groups of reduced axes are taken row by row if rows are at least so long. */
     SHORT_ROW_BYTES = 1024,
-    SHORT_LOOP = 1024,        /* elements; a longer one gains from kernels and threads */
-    LONG_COLUMN = 40000,      /* from here on threads pay even if elements lie apart */
-    WARNS_ON_WRITE = INT_MIN, /* NumPy's NPY_ARRAY_WARN_ON_WRITE, which it does not publish */
+    SHORT_LOOP = 1024,   /* elements; a longer one gains from kernels and threads */
+    LONG_COLUMN = 40000, /* from here on threads pay even if elements lie apart */
 };
 
 /* Kernels by type number. */
@@ -52,17 +51,15 @@ int reduce_initialize(void)
             ops[i]->of_type[type] = reduction_of_type(ops[i]->op, type);
         }
     }
-    PyObject *numpy = PyImport_ImportModule("numpy");
-    no_value = numpy != NULL ? PyObject_GetAttrString(numpy, "_NoValue") : NULL;
-    Py_XDECREF(numpy);
+    no_value = private_no_value();
     name_axis = PyUnicode_InternFromString("axis");
     name_dtype = PyUnicode_InternFromString("dtype");
     name_out = PyUnicode_InternFromString("out");
     name_keepdims = PyUnicode_InternFromString("keepdims");
     name_initial = PyUnicode_InternFromString("initial");
     name_where = PyUnicode_InternFromString("where");
-    return no_value != NULL && name_axis != NULL && name_dtype != NULL && name_out != NULL &&
-                   name_keepdims != NULL && name_initial != NULL && name_where != NULL
+    return name_axis != NULL && name_dtype != NULL && name_out != NULL && name_keepdims != NULL &&
+                   name_initial != NULL && name_where != NULL
                ? 0
                : -1;
 }
@@ -302,8 +299,7 @@ static bool accepts_out(struct axes *axes, PyArrayObject *array, PyObject *objec
 {
     PyArrayObject *out = (PyArrayObject *)object;
     if (!PyArray_CheckExact(object) || PyArray_TYPE(out) != type || !is_plain(out) ||
-        !PyArray_ISWRITEABLE(out) || (PyArray_FLAGS(out) & WARNS_ON_WRITE) != 0 ||
-        PyArray_CHKFLAGS(out, NPY_ARRAY_WRITEBACKIFCOPY)) {
+        !private_is_writable(out) || PyArray_CHKFLAGS(out, NPY_ARRAY_WRITEBACKIFCOPY)) {
         return false;
     }
     int at = 0;
