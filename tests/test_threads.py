@@ -33,7 +33,7 @@ def run(code, **environment):
     return json.loads(done.stdout), done.stderr
 
 
-LIMIT = "print(json.dumps(nc._core.thread_limit()))"
+LIMIT = "print(json.dumps(nc._core.get_options()[:2]))"
 WITHOUT = {"OMP_NUM_THREADS": None, "NUMC_NUM_THREADS": None, "NUMC_CGROUP_ROOT": "/nonexistent"}
 
 

@@ -139,6 +139,12 @@ static int count_devices(char *why, size_t size)
     return count < MOST_DEVICES ? count : MOST_DEVICES;
 }
 
+static void explain_number(int ordinal, int count, char *why, size_t size)
+{
+    snprintf(why, size, "there %s only %d CUDA device%s, the last one is 'cuda:%d', not 'cuda:%d'",
+             count == 1 ? "is" : "are", count, count == 1 ? "" : "s", count - 1, ordinal);
+}
+
 /* ---- starting ---- */
 
 enum device_state device_state(int ordinal)
@@ -175,8 +181,7 @@ enum device_state device_start(int ordinal)
         if (count > ordinal) {
             find_cublas(&paths);
         } else if (count > 0) {
-            snprintf(why, sizeof why, "there %s only %d CUDA device%s", count == 1 ? "is" : "are",
-                     count, count == 1 ? "" : "s");
+            explain_number(ordinal, count, why, sizeof why);
         }
     }
     pthread_mutex_lock(&lock);
@@ -255,6 +260,26 @@ int devices_list(char name[MOST_DEVICES][256], char *why, size_t size)
     }
     Py_END_ALLOW_THREADS;
     return count;
+}
+
+bool device_is_usable(int ordinal, char *why, size_t size)
+{
+    const struct slot *slot = &slots[ordinal];
+    if (slot->state >= DEVICE_UNAVAILABLE) {
+        snprintf(why, size, "%s", slot->reason);
+        return false;
+    }
+    if (slot->device != NULL) {
+        return true;
+    }
+    int count;
+    Py_BEGIN_ALLOW_THREADS;
+    count = count_devices(why, size);
+    Py_END_ALLOW_THREADS;
+    if (count > 0 && count <= ordinal) {
+        explain_number(ordinal, count, why, size);
+    }
+    return count > ordinal;
 }
 
 /* ---- tests ---- */

@@ -39,6 +39,10 @@ int devices_initialize(size_t memory);
 /* How many there are, and why none; holds the GIL. The names are written to `name`. */
 int devices_list(char name[MOST_DEVICES][256], char *why, size_t size);
 
+/* Whether a device could be used, as far as is known before it is started; otherwise `why` says why
+ * not. Holds the GIL. */
+bool device_is_usable(int ordinal, char *why, size_t size);
+
 /* For tests: a fake device in the place of number 0; NULL takes it away. It is up if no clock is
  * set; otherwise it waits to be started. */
 void devices_replace(struct device *fake, double clock_step);

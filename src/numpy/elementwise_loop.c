@@ -2,6 +2,7 @@
 #include "elementwise_loop.h"
 
 #include "errors.h"
+#include "options.h"
 #include "reduction_call.h"
 
 _Static_assert(sizeof(npy_intp) == sizeof(ptrdiff_t), "steps are handed on without conversion");
@@ -139,11 +140,12 @@ void loop_run(char **args, const npy_intp *dimensions, const npy_intp *steps, vo
         loop->numpy_function(args, dimensions, steps, loop->numpy_data);
         return;
     }
-    if (loop->reduction != NULL && reduce_in_loop(loop->reduction, args, dimensions[0], steps)) {
-        return;
+    const bool entered = options_enter_loop();
+    if (loop->reduction == NULL || !reduce_in_loop(loop->reduction, args, dimensions[0], steps)) {
+        struct failure failure = {.threads_run = false};
+        elementwise_run(&loop->work, &failure, args, steps, dimensions[0]);
     }
-    struct failure failure = {.threads_run = false};
-    elementwise_run(&loop->work, &failure, args, steps, dimensions[0]);
+    options_leave(entered);
 }
 
 elementwise_kernel *loop_tiny_kernel(const struct loop *loop, const npy_intp step[], npy_intp n)

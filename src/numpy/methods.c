@@ -2,6 +2,7 @@
 #include "methods.h"
 
 #include "numpy_private.h"
+#include "options.h"
 #include "plugin.h"
 #include "reduction_call.h"
 
@@ -14,7 +15,7 @@ enum { SHORT_SEGMENT = 4096 }; /* longer ones gain from kernels and threads */
 typedef PyObject *fastcall(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 
 static PyCFunction numpy_at;
-static fastcall *numpy_reduce, *numpy_accumulate, *numpy_reduceat;
+static fastcall *numpy_reduce, *numpy_accumulate, *numpy_reduceat, *numpy_outer;
 
 PyObject *methods_numpy_reduce(PyObject *self, PyObject *const *args, Py_ssize_t count,
                                PyObject *keywords)
@@ -51,7 +52,9 @@ static PyObject *at(PyObject *self, PyObject *const *args, Py_ssize_t count)
         plain = plain && is_plain(args[i]);
         PyTuple_SET_ITEM(all, i, Py_NewRef(args[i]));
     }
+    const bool entered = options_enter();
     PyObject *result = all != NULL ? numpy_at(plain ? clone_original(self) : self, all) : NULL;
+    options_leave(entered);
     Py_XDECREF(all);
     return result;
 }
@@ -82,7 +85,19 @@ static PyObject *reduceat(PyObject *self, PyObject *const *args, Py_ssize_t coun
     for (Py_ssize_t i = 0; i < all && plain; i++) {
         plain = is_plain(args[i]) && !PyTuple_CheckExact(args[i]);
     }
-    return numpy_reduceat(plain ? clone_original(self) : self, args, count, keywords);
+    const bool entered = options_enter();
+    PyObject *result = numpy_reduceat(plain ? clone_original(self) : self, args, count, keywords);
+    options_leave(entered);
+    return result;
+}
+
+/* NumPy's own, which calls the loops past the ufunc's vectorcall. */
+static PyObject *outer(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    const bool entered = options_enter();
+    PyObject *result = numpy_outer(self, args, count, keywords);
+    options_leave(entered);
+    return result;
 }
 
 /* The docstrings, which hold the signatures, are NumPy's. */
@@ -93,6 +108,7 @@ static PyObject *reduceat(PyObject *self, PyObject *const *args, Py_ssize_t coun
     }
 static PyMethodDef definition_of_at = {"at", FASTCALL(at), METH_FASTCALL, NULL};
 static PyMethodDef definition_of_reduceat = METHOD("reduceat", reduceat);
+static PyMethodDef definition_of_outer = METHOD("outer", outer);
 enum { ADD, MULTIPLY, OTHER, OPS };
 static PyMethodDef definitions_of_reduce[OPS] = {
     METHOD("reduce", reduce_by_add),
@@ -129,6 +145,7 @@ int methods_initialize(void)
     numpy_reduce = numpy_fastcall("reduce", definitions_of_reduce, OPS);
     numpy_accumulate = numpy_fastcall("accumulate", definitions_of_accumulate, OPS);
     numpy_reduceat = numpy_fastcall("reduceat", &definition_of_reduceat, 1);
+    numpy_outer = numpy_fastcall("outer", &definition_of_outer, 1);
     return reduce_initialize();
 }
 
@@ -171,6 +188,7 @@ int methods_shadow(PyObject *clone, const char *op)
         (numpy_at != NULL && shadow(clone, &definition_of_at) < 0) ||
         (numpy_reduce != NULL && shadow(clone, &definitions_of_reduce[of_op]) < 0) ||
         (numpy_accumulate != NULL && shadow(clone, &definitions_of_accumulate[of_op]) < 0) ||
-        (numpy_reduceat != NULL && shadow(clone, &definition_of_reduceat) < 0);
+        (numpy_reduceat != NULL && shadow(clone, &definition_of_reduceat) < 0) ||
+        (numpy_outer != NULL && shadow(clone, &definition_of_outer) < 0);
     return failed ? -1 : 0;
 }

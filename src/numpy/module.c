@@ -12,10 +12,10 @@
 #include "methods.h"
 #include "numpy_private.h"
 #include "offload.h"
+#include "options.h"
 #include "plugin.h"
 #include "reduction_call.h"
 #include "threads/cgroup.h"
-#include "threads/limit.h"
 #include "threads/region.h"
 
 static PyObject *parallel_clone(PyObject *module, PyObject *args)
@@ -41,41 +41,6 @@ static PyObject *make_gufunc(PyObject *module, PyObject *args)
         return NULL;
     }
     return gufunc_make(name, matmul, vecdot);
-}
-
-static PyObject *set_process_threads(PyObject *module, PyObject *args)
-{
-    (void)module;
-    int threads;
-    if (!PyArg_ParseTuple(args, "i:set_process_threads", &threads)) {
-        return NULL;
-    }
-    threads_set_for_process(threads);
-    Py_RETURN_NONE;
-}
-
-static PyObject *set_thread_threads(PyObject *module, PyObject *args)
-{
-    (void)module;
-    int threads;
-    if (!PyArg_ParseTuple(args, "i:set_thread_threads", &threads)) {
-        return NULL;
-    }
-    threads_set_for_this_thread(threads);
-    Py_RETURN_NONE;
-}
-
-static PyObject *get_thread_threads(PyObject *module, PyObject *unused)
-{
-    (void)module, (void)unused;
-    return PyLong_FromLong(threads_of_this_thread());
-}
-
-static PyObject *thread_limit(PyObject *module, PyObject *unused)
-{
-    (void)module, (void)unused;
-    const struct thread_limit limit = threads_limit();
-    return Py_BuildValue("is", limit.threads, limit.reason);
 }
 
 static PyObject *cgroup_quota(PyObject *module, PyObject *args)
@@ -143,6 +108,9 @@ static PyObject *measured_bandwidth(PyObject *args, enum bandwidth what)
     if (bytes < 64) {
         return PyErr_Format(PyExc_ValueError, "bytes must be at least 64, not %zd", bytes);
     }
+    if (threads < 1) {
+        return PyErr_Format(PyExc_ValueError, "threads must be at least 1, not %d", threads);
+    }
     double per_second;
     Py_BEGIN_ALLOW_THREADS per_second = bandwidth_measure(what, (size_t)bytes, threads);
     Py_END_ALLOW_THREADS return per_second > 0 ? PyFloat_FromDouble(per_second) : PyErr_NoMemory();
@@ -188,11 +156,6 @@ static PyMethodDef methods[] = {
      "parallel_clone(ufunc, op, doc, serial_if): a ufunc with the same loops, run on all cores."},
     {"make_gufunc", make_gufunc, METH_VARARGS,
      "make_gufunc(name, matmul, vecdot): matvec or vecmat, of the loops of matmul and vecdot."},
-    {"set_process_threads", set_process_threads, METH_VARARGS, "Threads of the process; 0 unsets."},
-    {"set_thread_threads", set_thread_threads, METH_VARARGS,
-     "Threads for calls of this thread; 0 unsets."},
-    {"get_thread_threads", get_thread_threads, METH_NOARGS, "What set_thread_threads set."},
-    {"thread_limit", thread_limit, METH_NOARGS, "(threads that a call may use, why so many)."},
     {"cgroup_quota", cgroup_quota, METH_VARARGS, "CPUs granted by the cgroup below root, or 0."},
     {"set_parallel_threshold", set_parallel_threshold, METH_VARARGS,
      "Elements from which calls use threads, 0 to learn it; returns the value before."},
@@ -219,8 +182,8 @@ static PyMethodDef methods[] = {
 static int initialize_process(void)
 {
     static int (*const steps[])(void) = {
-        environment_apply, private_initialize, failure_initialize,
-        call_initialize,   methods_initialize,
+        environment_apply,  private_initialize, options_initialize,
+        failure_initialize, call_initialize,    methods_initialize,
     };
     static size_t done;
     for (; done < sizeof steps / sizeof *steps; done++) {
@@ -239,7 +202,8 @@ static int execute(PyObject *module)
         return -1;
     }
     return PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 ||
-                   initialize_process() < 0 || offload_add_functions(module) < 0
+                   initialize_process() < 0 || options_add_functions(module) < 0 ||
+                   offload_add_functions(module) < 0
                ? -1
                : 0;
 }

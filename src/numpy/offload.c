@@ -4,6 +4,7 @@
 #include "call_record.h"
 #include "devices.h"
 #include "errors.h"
+#include "options.h"
 #include "threads/limit.h"
 
 #include <fenv.h>
@@ -50,7 +51,7 @@ bool offload_initialize(struct offload *offload, const char types[],
 
 static struct matmul_task task_of(const struct offload *offload, char **args,
                                   const npy_intp *dimensions, const npy_intp *steps,
-                                  const struct offload_options *options)
+                                  const struct options *options)
 {
     return (struct matmul_task){
         .type = offload->type,
@@ -222,7 +223,7 @@ static void run_attempt(struct attempt *attempt)
 void offload_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data)
 {
     const struct offload *offload = data;
-    const struct offload_options options = offload_options();
+    const struct options options = options_in_effect();
     const double operations = 2.0 * (double)dimensions[0] * (double)dimensions[1] *
                               (double)dimensions[2] * (double)dimensions[3];
     const double least =

@@ -7,6 +7,7 @@
 #include "methods.h"
 #include "numpy_private.h"
 #include "offload.h"
+#include "options.h"
 #include "reduction_call.h"
 
 #include <stdbool.h>
@@ -199,7 +200,8 @@ static __attribute__((noinline)) PyObject *adopt_then_call(PyObject *self, PyObj
 
 /* Packages register loops with the original at any time, ml_dtypes when it is imported: the clone
  * gets them at the next call. */
-static PyObject *call(PyObject *self, PyObject *const *args, size_t count, PyObject *keywords)
+static PyObject *call_outside_blocks(PyObject *self, PyObject *const *args, size_t count,
+                                     PyObject *keywords)
 {
     const struct clone *clone = clone_of((PyUFuncObject *)self);
     if (*clone->loops_count != clone->loops_seen) {
@@ -210,6 +212,21 @@ static PyObject *call(PyObject *self, PyObject *const *args, size_t count, PyObj
         return result;
     }
     return numpy_vectorcall(clone->numpy_path, args, count, keywords);
+}
+
+static __attribute__((noinline)) PyObject *call_in_block(PyObject *self, PyObject *const *args,
+                                                         size_t count, PyObject *keywords)
+{
+    options_show();
+    PyObject *result = call_outside_blocks(self, args, count, keywords);
+    options_hide();
+    return result;
+}
+
+static PyObject *call(PyObject *self, PyObject *const *args, size_t count, PyObject *keywords)
+{
+    return options_in_blocks() ? call_in_block(self, args, count, keywords)
+                               : call_outside_blocks(self, args, count, keywords);
 }
 
 PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, PyObject *serial_if)

@@ -9,6 +9,7 @@
 #include "methods.h"
 #include "numpy_private.h"
 #include "operands.h"
+#include "options.h"
 #include "plugin.h"
 
 #include <string.h>
@@ -465,8 +466,8 @@ static bool suits_numpy(const struct kernels_of_op *kernels, const struct reques
            (kernel == NULL && axes.reduced[axes.order[0]]);
 }
 
-static PyObject *reduce_by(const struct kernels_of_op *kernels, PyObject *self,
-                           PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+static PyObject *reduce_or_leave(const struct kernels_of_op *kernels, PyObject *self,
+                                 PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
     struct request request = {.array = NULL};
     if (!read_arguments(&request, args, count, keywords)) {
@@ -479,6 +480,15 @@ static PyObject *reduce_by(const struct kernels_of_op *kernels, PyObject *self,
     }
     return methods_numpy_reduce(suits_numpy(kernels, &request, false) ? clone_original(self) : self,
                                 args, count, keywords);
+}
+
+static PyObject *reduce_by(const struct kernels_of_op *kernels, PyObject *self,
+                           PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    const bool entered = options_enter();
+    PyObject *result = reduce_or_leave(kernels, self, args, count, keywords);
+    options_leave(entered);
+    return result;
 }
 
 PyObject *reduce_by_add(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
@@ -504,7 +514,11 @@ static PyObject *accumulate_by(const struct kernels_of_op *kernels, PyObject *se
     struct request request = {.array = NULL};
     const bool numpys =
         read_arguments(&request, args, count, keywords) && suits_numpy(kernels, &request, true);
-    return methods_numpy_accumulate(numpys ? clone_original(self) : self, args, count, keywords);
+    const bool entered = options_enter();
+    PyObject *result =
+        methods_numpy_accumulate(numpys ? clone_original(self) : self, args, count, keywords);
+    options_leave(entered);
+    return result;
 }
 
 PyObject *accumulate_by_add(PyObject *self, PyObject *const *args, Py_ssize_t count,
