@@ -9,7 +9,7 @@ build := $(CURDIR)/build
 # Meson finds numpy-config and ninja, and pytest the tools it starts, by PATH.
 in_venv := PATH="$(venv)/bin:$$PATH"
 pip := $(venv)/bin/pip --disable-pip-version-check install --quiet $(SETUP_ARGS:%=-Csetup-args=%)
-c_files := $(wildcard src/*/*.[ch] src/*/*/*.[ch] src/*/*/*.cu tests/c/*.[ch] tests/hooks/*.[ch])
+c_files := $(wildcard src/*/*.[ch] src/*/*/*.[ch] src/*/*/*.cu tests/*/*.[ch])
 
 .PHONY: bench test lint asv clean system install-test install-bench
 .DELETE_ON_ERROR:
@@ -21,20 +21,19 @@ test: install-test
 	$(in_venv) tools/configure.sh "$(build)" -Dtests=true $(SETUP_ARGS)
 	$(in_venv) meson compile -C "$(build)"
 	$(in_venv) meson test -C "$(build)" --print-errorlogs
-	$(in_venv) NUMC_TEST_BUILD="$(build)" pytest $(PYTEST_ARGS)
+	$(in_venv) pytest $(PYTEST_ARGS)
 
 lint: $(venv)/bin/python
 	@tools/check_system.sh "$(PYTHON)" clang-format cppcheck
 	$(pip) '.[lint,test]'
 	clang-format --dry-run -Werror $(c_files)
-	cppcheck --quiet --std=c11 --language=c --error-exitcode=1 --inline-suppr \
-	    --enable=warning,style,performance,portability --suppressions-list=tools/cppcheck.txt \
-	    -I src -DISA=sse2 -D__x86_64__ \
-	    '-DPy_BEGIN_ALLOW_THREADS={' '-DPy_END_ALLOW_THREADS=}' src tests/c
+	$(in_venv) tools/configure.sh "$(build)-lint" -Dextension=false -Dcuda=disabled >/dev/null
+	$(venv)/bin/python tools/cppcheck.py "$(build)-lint"
 	$(venv)/bin/ruff check .
 	$(venv)/bin/ruff format --check .
 	$(venv)/bin/mypy
 	$(venv)/bin/pyright --pythonpath "$(venv)/bin/python"
+	$(venv)/bin/python tools/check_structure.py
 
 asv: install-bench
 	cd benchmarks && $(in_venv) asv machine --yes
@@ -52,7 +51,7 @@ $(venv)/bin/python: | system
 	"$(PYTHON)" -m venv --upgrade-deps "$(venv)"
 
 install-test: system $(venv)/bin/python
-	$(pip) '.[test]'
+	$(pip) -Csetup-args=-Dtests=true '.[test]'
 
 install-bench: system $(venv)/bin/python
 	$(pip) '.[bench,plot]'

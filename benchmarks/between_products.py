@@ -12,6 +12,7 @@ import time
 import numpy as np
 
 import numc_ufuncs as nc
+from numc_ufuncs import _bench
 
 REPEATS = 40
 
@@ -34,6 +35,7 @@ def median_seconds(add, operands, factors):
 
 def main():
     rng = np.random.default_rng(0)
+    print(f"BLAS {_bench.blas()}")
     print("elements, product    add of NumPy, ours, ms    np.matmul after it, after ours, ms")
     for n, extent in ((1_000_000, 256), (1_000_000, 512), (10_000_000, 512)):
         operands = (*rng.random((2, n), dtype=np.float32), np.empty(n, np.float32))

@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 import numc_ufuncs as nc
-from numc_ufuncs import _core
+from numc_ufuncs import _bench
 
 PAUSE_SECONDS = 0.12
 BLOCKS, LEAST_CALLS, MOST_CALLS = 2, 2, 100
@@ -293,15 +293,17 @@ def part_integers():
 
 def part_memory():
     """Operands and result twice as large as what the device may be used for."""
+    import _numc_test  # of an installation with -Dtests=true
+
     rows = []
     for dtype in "fd":
         n = 8192
         a, b = operand((n, n), dtype, 1), operand((n, n), dtype, 2)
         calls = {"": lambda a=a, b=b: on("cuda")(a, b)}
         free = median_seconds(calls, 1.5)[""]
-        _core.limit_device_memory(3 * a.nbytes // 2)
+        _numc_test.limit_device_memory(3 * a.nbytes // 2)
         limited = median_seconds(calls, 1.5)[""]
-        _core.limit_device_memory(0)
+        _numc_test.limit_device_memory(0)
         ratio = limited / free
         rows.append(
             (f"{NAMES[dtype]} {n}", ms(free), ms(limited), f"{ratio:.2f}")
@@ -369,6 +371,8 @@ def part_errors():
 
 def part_stages():
     """Where the time goes: when the last of each piece was queued, and the end, in ms."""
+    import _numc_test  # of an installation with -Dtests=true
+
     rows = []
     for dtype, n in (("f", 2048), ("d", 1024), ("f", 4096), ("d", 4096), ("d", 8192)):
         a, b = operand((n, n), dtype, 1), operand((n, n), dtype, 2)
@@ -379,7 +383,7 @@ def part_stages():
                 start = time.perf_counter()
                 with nc.config(threads=threads):
                     result = on("cuda")(a, b)
-                times.append((*_core.last_times(), time.perf_counter() - start))
+                times.append((*_numc_test.last_times(), time.perf_counter() - start))
                 del result
             stages = sorted(times[2:], key=lambda of: of[-1])[len(times[2:]) // 2]
             rows.append((f"{NAMES[dtype]} {n}, {threads} threads", *map(ms, stages)))
@@ -454,6 +458,7 @@ def main():
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], metavar="part")
     names = parser.parse_args().parts or [name for name in PARTS if name != "sweep"]
     print("; ".join(f"{key}: {value}" for key, value in nc.info().items()))
+    print(f"BLAS {_bench.blas()}")
     for name in names:
         start = time.perf_counter()
         try:

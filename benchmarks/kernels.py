@@ -1,8 +1,8 @@
 """Compare every own kernel with NumPy's loop: at least 16 KiB in the cache, one thread.
 
-A kernel stays in ``src/kernels/elementwise/binary_ops.def`` only while its ratio is at least 1 within the
-spread. Addresses matter (lines that split, pages that alias), so each figure is the median over
-random placements of the operands.
+A kernel stays in ``src/kernels/elementwise/binary_ops.def`` only while its ratio is at least 1
+within the spread. Addresses matter (lines that split, pages that alias), so each figure is the
+median over random placements of the operands. Nothing spins here, so nothing pauses.
 
     NUMC_ISA=avx2 NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL AVX512_SPR" \\
         python benchmarks/kernels.py

@@ -23,7 +23,8 @@ from measuring import Call
 import numc_ufuncs as nc
 from numc_ufuncs import _bench
 
-SECONDS = 0.3
+SECONDS = 0.15  # for each library
+PAUSE_SECONDS = _bench.BLAS_PAUSE_SECONDS
 DTYPES = ("int8", "int16", "int32", "int64", "bool", "float16", "longdouble", "float32", "float64")
 SQUARES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 SMALL = (1, 2, 3, 4, 5, 6, 8, 12, 16, 20, 24, 32, 33, 48)
@@ -112,40 +113,50 @@ def operations(a, b):
 def measure(name, dtype, shape_a, shape_b, limit):
     a = values(dtype, shape_a, 1)
     b = a.swapaxes(-1, -2) if shape_b == "transposed" else values(dtype, shape_b, 2)
-    calls = {lib: Call("f(a, b)", {"f": lib.matmul, "a": a, "b": b}) for lib in (np, nc)}
+    operands = {"a": a, "b": b}
+    ours = Call("f(a, b)", {"f": nc.matmul, **operands})
     cell = {"cell": name, "operations": operations(a, b)}
     expected = cell["operations"] / 2 * numpys_rate(dtype)
     if expected * (1 if a.size < 10**6 else 5) > limit:
-        calls[nc]()
-        samples = _bench.alternate([calls[nc].timer()], SECONDS, measuring._time)
-        return {**cell, "our_seconds": statistics.median(samples[0]), "numpy_least": expected}
-    same = np.array_equal(calls[np](), calls[nc]()) or np.dtype(a.dtype).itemsize in (4, 8)
-    assert same, name
-    if expected > 1:
-        theirs, ours = once(calls[np]), statistics.median(once(calls[nc]) for _ in range(3))
-        return {
-            **cell,
-            "numpy_seconds": theirs,
-            "our_seconds": ours,
-            "ratio": theirs / ours,
-            "spread": 0,
-        }
-    cell |= measuring.against_numpy(calls[np], calls[nc], SECONDS)
-    if importlib.util.find_spec("torch") and a.dtype != np.longdouble:
-        cell["torch_seconds"] = torch_seconds(a, b)
-    return cell
+        ours()
+        samples = measuring.in_rounds({"ours": ours}, SECONDS, PAUSE_SECONDS)
+        return {**cell, "our_seconds": statistics.median(samples["ours"]), "numpy_least": expected}
+    numpys = Call("f(a, b)", {"f": np.matmul, **operands})
+    cell["same"] = agree(numpys(), ours(), a.shape[-1])
+    calls = {"numpy": numpys, "ours": ours, **torch_calls(a, b)}
+    samples = measuring.in_rounds(calls, SECONDS, PAUSE_SECONDS)
+    cell |= measuring.compared(samples.pop("numpy"), samples.pop("ours"))
+    return {**cell, "peers": {name: statistics.median(of) for name, of in samples.items()}}
 
 
-def torch_seconds(a, b):
+def agree(theirs, ours, k):
+    """Whether they are equal; sums of k floats of about 1 have an order of their own in each."""
+    if theirs.dtype.char not in "fd":
+        return np.array_equal(theirs, ours)
+    return np.allclose(theirs, ours, rtol=0, atol=4 * k * np.finfo(theirs.dtype).eps)
+
+
+def torch_calls(a, b):
+    """What torch has for such a product; of int8 also its product with sums of 32 bits."""
+    if importlib.util.find_spec("torch") is None or a.dtype == np.longdouble:
+        return {}
     import torch
 
     torch.set_num_threads(nc.info()["threads"])
-    call = Call("f(a, b)", {"f": torch.matmul, "a": torch.from_numpy(a), "b": torch.from_numpy(b)})
+    names = {"a": torch.from_numpy(a), "b": torch.from_numpy(b)}
+    functions = {"torch": torch.matmul}
+    if a.dtype == np.int8 and a.ndim == b.ndim == 2:
+        functions["torch._int_mm"] = torch._int_mm
+    calls = {name: Call("f(a, b)", {"f": f, **names}) for name, f in functions.items()}
+    return {name: call for name, call in calls.items() if runs(call)}
+
+
+def runs(call):
     try:
         call()
-    except RuntimeError:
-        return None
-    return statistics.median(measuring.in_rounds({"torch": call}, SECONDS)["torch"])
+    except RuntimeError:  # not for this dtype, or not for this shape
+        return False
+    return True
 
 
 def line(cell, asked=None):
@@ -154,30 +165,19 @@ def line(cell, asked=None):
     if "ratio" not in cell:
         return f"{text}   NumPy left out: at least {cell['numpy_least']:.0f} s"
     text += f" {cell['numpy_seconds'] * 1e6:14.2f} µs {cell['ratio']:9.2f} x"
-    if cell.get("torch_seconds"):
-        text += f"   torch {cell['torch_seconds'] * 1e6:.2f} µs"
+    text += "".join(f"   {name} {of * 1e6:.2f} µs" for name, of in cell["peers"].items())
     if asked:
         text += f"   asked {asked}" + ("" if cell["ratio"] >= asked else "  MISSED")
-    return text + ("  SLOWER" if measuring.is_slower(cell) else "")
-
-
-def blas():
-    """NumPy's BLAS, and which of its kernels runs."""
-    if importlib.util.find_spec("threadpoolctl") is None:
-        return "BLAS unknown: threadpoolctl is not installed"
-    import threadpoolctl
-
-    pools = [p for p in threadpoolctl.threadpool_info() if p["user_api"] == "blas"]
-    return ", ".join(f"{p['internal_api']} {p['version']} {p.get('architecture')}" for p in pools)
+    text += "  SLOWER" if measuring.is_slower(cell) else ""
+    return text + ("" if cell["same"] else "  RESULTS DIFFER")
 
 
 def rate_of_float32():
     """int32 against float32's BLAS, at 1024."""
     cells = [measure(f"{d} 1024", d, (1024, 1024), (1024, 1024), 0) for d in ("int32", "float32")]
     rates = [cell["operations"] / cell["our_seconds"] / 1e9 for cell in cells]
-    print(
-        f"int32 {rates[0]:.1f} GOP/s, float32 {rates[1]:.1f} ({blas()}): {rates[0] / rates[1]:.2f}"
-    )
+    ratio = rates[0] / rates[1]
+    print(f"int32 {rates[0]:.1f} GOP/s, float32 {rates[1]:.1f} ({_bench.blas()}): {ratio:.2f}")
 
 
 def run_all_tables():
@@ -216,7 +216,8 @@ def main():
     if options.parts == ["table"] and options.threads is None:
         return run_all_tables()
     nc.set_config(threads=options.threads, device="cpu")
-    print(f"NumPy {np.__version__}, {nc.info()['isa']}, threads: {options.threads}, {blas()}")
+    print(f"NumPy {np.__version__}, {nc.info()['isa']}, threads: {options.threads}")
+    print(f"BLAS {_bench.blas()}")
     cells = []
     for part in options.parts:
         for cell in PARTS[part](options.dtypes):
@@ -229,8 +230,9 @@ def main():
             rate_of_float32()
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"blas": blas(), "info": nc.info(), "cells": cells}, file)
-    return any("ratio" in cell and measuring.is_slower(cell) for cell in cells)
+            json.dump({"blas": _bench.blas(), "info": nc.info(), "cells": cells}, file)
+    compared = [cell for cell in cells if "ratio" in cell]
+    return any(measuring.is_slower(cell) or not cell["same"] for cell in compared)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,7 @@ import numpy as np
 
 from numc_ufuncs import _bench
 
-# Participants that use threads leave them spinning for a while: they would slow the next one.
-PAUSE_SECONDS = 0.02
-ROUNDS = 5
+COLD_REPETITIONS = 15
 
 
 @dataclass
@@ -42,47 +40,32 @@ def _time(timer, calls):
     return timer.timeit(calls) / calls
 
 
-def against_numpy(theirs, ours, seconds):
+def against_numpy(theirs, ours, seconds, pause=_bench.PAUSE_SECONDS):
     """Medians of two calls made in turn, and how far NumPy is from itself."""
-    samples = _bench.alternate([theirs.timer(), ours.timer()], seconds, _time)
-    numpy_seconds, our_seconds = map(statistics.median, samples)
+    calls = [theirs.timer(), ours.timer()]
+    return compared(*_bench.alternate(calls, seconds / 2, _time, pause))
+
+
+def cold_against_numpy(theirs, ours):
+    """The same of single calls, each after a pause in which all threads fall asleep."""
+    return compared(*_bench.cold([theirs.timer(), ours.timer()], COLD_REPETITIONS, _time))
+
+
+def compared(theirs, ours):
+    """What two lists of samples say."""
+    numpy_seconds, our_seconds = statistics.median(theirs), statistics.median(ours)
     return {
         "numpy_seconds": numpy_seconds,
         "our_seconds": our_seconds,
         "ratio": numpy_seconds / our_seconds,
-        "spread": _bench.spread(samples[0]),
+        "spread": _bench.spread(theirs),
     }
 
 
-def in_rounds(calls, seconds):
-    """Seconds per call of several libraries, by name: in turn, each after a rest.
-
-    Parameters
-    ----------
-    calls : dict of str to Call
-    seconds : float
-        Time for each of them, but at least one repetition in each round.
-    """
-    timers = {name: call.timer() for name, call in calls.items()}
-    groups = {name: _group(timer) for name, timer in timers.items()}
-    samples = {name: [] for name in calls}
-    for _ in range(ROUNDS):
-        for name, timer in timers.items():
-            time.sleep(PAUSE_SECONDS)
-            _time(timer, groups[name])  # wakes the threads up
-            end = time.perf_counter() + seconds / ROUNDS
-            samples[name].append(_time(timer, groups[name]))
-            while time.perf_counter() < end:
-                samples[name].append(_time(timer, groups[name]))
-    return samples
-
-
-def _group(timer):
-    """How many calls to time together."""
-    calls = 1
-    while calls * _time(timer, calls) < _bench.SAMPLE_SECONDS:
-        calls *= 4
-    return calls
+def in_rounds(calls, seconds, pause=_bench.PAUSE_SECONDS):
+    """Seconds per call of several libraries, by name: so many seconds for each of them."""
+    timers = [call.timer() for call in calls.values()]
+    return dict(zip(calls, _bench.alternate(timers, seconds, _time, pause), strict=True))
 
 
 def read_bandwidth(threads, size=1 << 28):

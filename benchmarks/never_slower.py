@@ -1,4 +1,5 @@
-"""Look for calls that are slower than NumPy's: add at every size, `parallel` where it has work.
+"""Look for calls that are slower than NumPy's: add at every size, `parallel` where it has work, and
+calls after a sleep, when all threads are asleep.
 
 Both sides run in one process, in turn. What counts as slower: a ratio below 1 by more than NumPy
 differs from itself, in each of several runs, each in a process of its own.
@@ -23,32 +24,45 @@ import numpy as np
 from measuring import Call
 
 import numc_ufuncs as nc
-from numc_ufuncs import _core, _machine
+from numc_ufuncs import _bench, _core, _machine
 
 SECONDS = 0.5  # per cell
 ADD_SIZES = [10**power for power in range(9)]
 PARALLEL_SIZES = [10**6, 10**7, 10**8]
 PARALLEL = ("exp", "log", "sin", "hypot", "power")
+COLD_SIZES = [10**4, 10**5, 10**6, 10**7]  # from below the break-even of awake threads on
 PROCESS_ROUNDS = 15
 LARGE = 10**8
 BANDWIDTH_BYTES = 4 * LARGE
 
 
 def cells():
-    """(ufunc, dtype, n) of each pair of lines."""
+    """(ufunc, dtype, n, whether after a sleep) of each pair of lines."""
     for dtype in ("float32", "float64"):
         for n in ADD_SIZES:
-            yield "add", dtype, n
+            yield "add", dtype, n, False
     for name in PARALLEL:
         for n in PARALLEL_SIZES:
-            yield name, "float64", n
+            yield name, "float64", n, False
+    for name, dtype in (("add", "float32"), ("add", "complex64"), ("exp", "float64")):
+        for n in COLD_SIZES:
+            yield name, dtype, n, True
 
 
-def measure(name, dtype, n, output):
+def from_1_to_2(rng, n, dtype):
+    """Random numbers; of complex ones both parts are in this range."""
+    numbers = np.empty(n, dtype)
+    parts = numbers.view(numbers.real.dtype)
+    rng.random(out=parts, dtype=parts.dtype)
+    parts += 1
+    return numbers
+
+
+def measure(name, dtype, n, output, cold=False):
     """Medians of both sides, and how far NumPy is from itself."""
     rng = np.random.default_rng(0)
     ufunc = getattr(np, name)
-    names = {f"x{i}": 1 + rng.random(n, dtype=dtype) for i in range(ufunc.nin)}
+    names = {f"x{i}": from_1_to_2(rng, n, dtype) for i in range(ufunc.nin)}
     arguments = ", ".join(names)
     if output == "out=":
         names["out"] = np.empty(n, dtype)
@@ -57,10 +71,10 @@ def measure(name, dtype, n, output):
         Call(f"f({arguments})", {**names, "f": getattr(library, name)}) for library in (np, nc)
     )
     theirs(), ours()
-    return {
-        "cell": f"{name} {dtype} {n:.0e} {output}",
-        **measuring.against_numpy(theirs, ours, SECONDS),
-    }
+    label = f"{name} {dtype} {n:.0e} {output}"
+    if cold:
+        return {"cell": f"{label} cold", **measuring.cold_against_numpy(theirs, ours)}
+    return {"cell": label, **measuring.against_numpy(theirs, ours, SECONDS)}
 
 
 def fits(name, n, itemsize):
@@ -77,12 +91,12 @@ def run_once():
     """Measure every cell in this process."""
     measured = []
     print(f"{'':28} {'NumPy, µs':>12} {'ours, µs':>12} {'ratio':>6} {'spread':>7}")
-    for name, dtype, n in cells():
+    for name, dtype, n, cold in cells():
         if not fits(name, n, np.dtype(dtype).itemsize):
             print(f"{name} {dtype} {n:.0e}: skipped, not enough free memory")
             continue
         for output in ("out=", "new"):
-            measured.append(measure(name, dtype, n, output))
+            measured.append(measure(name, dtype, n, output, cold))
             print(line(measured[-1]), flush=True)
     return measured
 
@@ -153,6 +167,7 @@ def beside_processes(name, n):
     }
     samples = {way: [] for way in ways}
     for way in [*ways, *list(ways) * PROCESS_ROUNDS]:
+        time.sleep(_bench.PAUSE_SECONDS)
         start = time.perf_counter()
         ways[way]()
         samples[way].append(time.perf_counter() - start)

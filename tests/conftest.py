@@ -1,5 +1,6 @@
 """What several test modules need."""
 
+import _numc_test
 import pytest
 
 import numc_ufuncs as nc
@@ -21,11 +22,11 @@ def cpu():
 @pytest.fixture
 def threads_always():
     """Three threads for every call of more than 64 elements."""
-    before = nc._core.set_parallel_threshold(1)
+    before = _numc_test.set_parallel_threshold(1)
     nc.set_config(threads=3)
     yield
     nc.set_config(threads=None)
-    nc._core.set_parallel_threshold(before)
+    _numc_test.set_parallel_threshold(before)
 
 
 FAKE_MEMORY = 1 << 30
@@ -35,12 +36,12 @@ FAKE_MEMORY = 1 << 30
 def device(request):
     """Every matmul on a device: the fake one, and a GPU where there is one."""
     if request.param == "fake":
-        nc._core.use_fake_device(FAKE_MEMORY)
+        _numc_test.use_fake_device(FAKE_MEMORY)
     nc.set_config(device="cuda")
     yield request.param
     nc.set_config(device=None, precision=None, gemm=None)
     if request.param == "fake":
-        nc._core.use_fake_device(0)
+        _numc_test.use_fake_device(0)
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 import importlib
 import json
+import platform
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -70,6 +72,15 @@ def run(*arguments, before="", **options):
     )
 
 
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the plain loops are for x86-64")
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_streaming_stores_are_measured():
+    script = REPOSITORY / "benchmarks" / "streaming.py"
+    command = [sys.executable, script, "--quick", "--threads", "2"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "streaming " in result.stdout and "populated, streamed" in result.stdout
+
+
 def test_random_calls_are_drawn_and_measured():
     script = REPOSITORY / "benchmarks" / "random_calls.py"
     result = subprocess.run(
@@ -110,6 +121,58 @@ def test_bench_writes_json_and_prints_a_table(tmp_path):
         assert row["same"] is True
         assert row["ratio"] == pytest.approx(row["numpy_seconds"] / row["our_seconds"])
         assert row["repetitions"] >= 3
+        assert row["cold_ratio"] > 0
+
+
+@pytest.fixture
+def journal(monkeypatch):
+    """What _bench does in order: pauses in ms, and groups of calls as (name, how many)."""
+    done = []
+    monkeypatch.setattr(_bench.time, "sleep", lambda seconds: done.append(round(1e3 * seconds)))
+    return done
+
+
+def clock(journal, **seconds):
+    """A stand-in for what times calls of functions, which are names here."""
+
+    def time_calls(name, calls):
+        journal.append((name, calls))
+        return seconds[name]
+
+    return time_calls
+
+
+def test_each_side_is_timed_after_a_pause_with_its_own_threads_awake(journal):
+    time_calls = clock(journal, theirs=1e-4, ours=1e-5)
+    samples = _bench.alternate(["theirs", "ours"], 0.0, time_calls, pause=0.02)
+    probed = [("theirs", 1), ("theirs", 4), ("ours", 1), ("ours", 4), ("ours", 16), ("ours", 64)]
+    theirs, ours = [20, ("theirs", 4), ("theirs", 4)], [20, ("ours", 64), ("ours", 64)]
+    assert journal == probed + (theirs + ours) * _bench.LEAST_REPETITIONS
+    assert samples == [[1e-4] * 3, [1e-5] * 3]
+
+
+def test_calls_that_use_no_threads_are_timed_without_pauses(journal):
+    _bench.alternate(["theirs", "ours"], 1e-5, clock(journal, theirs=1e-6, ours=1e-7))
+    assert 20 not in journal
+
+
+def test_long_calls_are_timed_three_times_each_and_need_no_waking(journal):
+    samples = _bench.alternate(["theirs", "ours"], 0.0, clock(journal, theirs=2.0, ours=1.0))
+    assert [len(times) for times in samples] == [3, 3]
+    assert journal.count(("theirs", 1)) == 4  # and once to see how long it takes
+
+
+def test_cold_calls_are_single_ones_after_a_sleep(journal):
+    _bench.cold(["theirs", "ours"], 2, clock(journal, theirs=1e-6, ours=1e-6))
+    assert journal == [60, ("theirs", 1), 60, ("ours", 1)] * 2
+
+
+@pytest.mark.parametrize("name", ["OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"])
+def test_bench_names_what_holds_blas_back(name, monkeypatch):
+    monkeypatch.delenv(name, raising=False)
+    assert name not in _bench.blas()
+    monkeypatch.setenv(name, "Haswell")
+    assert f"UNSET {name}=Haswell" in _bench.blas()
 
 
 def test_bench_exits_with_1_if_results_differ():
@@ -185,6 +248,7 @@ def test_table_marks_losses():
         "numpy_seconds": 1.0,
         "our_seconds": 2.0,
         "ratio": 0.5,
+        "cold_ratio": None,
         "numpy_spread": 0.1,
         "rate": 1.0,
         "unit": "GB/s",

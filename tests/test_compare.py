@@ -196,6 +196,60 @@ def test_grid_finds_what_is_slower_and_what_differs(monkeypatch, module):
     assert not grid.measure("multiply", a, b, "out=")["same"]
 
 
+@pytest.fixture
+def quick_matmul(monkeypatch, module):
+    """A function that measures one square product by matmul.py, ours computed as it is told."""
+    matmul = module("matmul")
+    monkeypatch.setattr(matmul, "SECONDS", 0.001)
+    monkeypatch.setattr(matmul, "PAUSE_SECONDS", 0.0)
+
+    def measure(dtype, ours=np.matmul):
+        monkeypatch.setattr(matmul.nc, "matmul", ours)
+        return matmul.measure(dtype, dtype, (20, 20), (20, 20), 10)
+
+    return measure
+
+
+def test_matmul_checks_the_results_of_every_dtype(quick_matmul, module):
+    matmul = module("matmul")
+
+    def wrong(a, b):
+        product = np.matmul(a, b)
+        product[7, 3] = not product[7, 3] if product.dtype == bool else product[7, 3] + 1
+        return product
+
+    for dtype in matmul.DTYPES:
+        assert quick_matmul(dtype)["same"]
+        cell = quick_matmul(dtype, wrong)
+        assert not cell["same"] and "RESULTS DIFFER" in matmul.line(cell)
+
+
+def test_matmul_shows_torch_beside_ours(quick_matmul, module):
+    torch = pytest.importorskip("torch")
+    matmul = module("matmul")
+    cell = quick_matmul("int8")
+    assert "torch" in cell["peers"]
+    assert hasattr(torch, "_int_mm") and "torch._int_mm" in matmul.line(cell)
+
+
+def test_cold_calls_are_cells_of_never_slower(monkeypatch, module):
+    never_slower = module("never_slower")
+    monkeypatch.setattr(never_slower, "SECONDS", 0.001)
+    monkeypatch.setattr(never_slower.measuring, "COLD_REPETITIONS", 3)
+    assert {n for *_, n, cold in never_slower.cells() if cold} == set(never_slower.COLD_SIZES)
+    cells = [("add", "complex64", 100, False), ("add", "complex64", 100, True)]
+    monkeypatch.setattr(never_slower, "cells", lambda: cells)
+    names = [cell["cell"] for cell in never_slower.run_once()]
+    assert [name.endswith("cold") for name in names] == [False, False, True, True]
+
+
+def test_streaming_pays_from_where_it_is_faster_on(module):
+    pays_from = module("streaming").pays_from
+    assert pays_from([(1, 1.0, 2.0), (2, 1.0, 0.9), (4, 1.0, 1.1), (8, 1.0, 0.9)]) == 8
+    assert pays_from([(1, 1.0, 0.9), (2, 1.0, 0.9)]) == 1
+    assert pays_from([(1, 1.0, 0.9), (2, 1.0, 1.0)]) is None
+
+
 def test_worst_runs_in_processes(tmp_path):
     path = tmp_path / "cells.json"
     result = run("--worst", "--runs", "2", "--ops", "add", "--sizes", "8", "--json", str(path))

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 
+import _numc_test
 import numpy as np
 import pytest
 
@@ -76,7 +77,7 @@ def test_config_takes_precedence():
 
 def test_config_decides_how_many_run():
     x = np.ones(100_000)
-    before = nc._core.set_parallel_threshold(1)
+    before = _numc_test.set_parallel_threshold(1)
     try:
         count = nc._core.regions()
         with nc.config(threads=1):
@@ -86,7 +87,7 @@ def test_config_decides_how_many_run():
             nc.add(x, x)
         assert nc._core.regions() == count + 1
     finally:
-        nc._core.set_parallel_threshold(before)
+        _numc_test.set_parallel_threshold(before)
 
 
 class TestContexts:
@@ -241,6 +242,7 @@ class TestContexts:
         with nc.config():
             assert nc.get_config() == before
 
+    @pytest.mark.usefixtures("threads_always")
     @pytest.mark.parametrize(
         "compute",
         [
@@ -253,32 +255,23 @@ class TestContexts:
     )
     def test_each_way_of_calling_sees_the_block(self, compute, regions):
         x = np.ones(100_000)
-        before = nc._core.set_parallel_threshold(1)
-        nc.set_config(threads=3)
-        try:
-            for threads in (1, 2):
-                with nc.config(threads=threads):
-                    compute(nc.subtract, x)
-                assert (regions() > 0) == (threads > 1)
-            compute(nc.subtract, x)
-            assert regions() > 0
-        finally:
-            nc._core.set_parallel_threshold(before)
+        for threads in (1, 2):
+            with nc.config(threads=threads):
+                compute(nc.subtract, x)
+            assert (regions() > 0) == (threads > 1)
+        compute(nc.subtract, x)
+        assert regions() > 0
 
+    @pytest.mark.usefixtures("threads_always")
     @pytest.mark.parametrize("name", ["add", "maximum"])
     def test_methods_see_the_block(self, name, regions):
         ufunc, x = getattr(nc, name), np.ones((40, 50_000))
-        before = nc._core.set_parallel_threshold(1)
-        nc.set_config(threads=3)
-        try:
-            with nc.config(threads=1):
-                ufunc.reduce(x)
-                np.ufunc.reduce(ufunc, x)
-            assert regions() == 0
+        with nc.config(threads=1):
             ufunc.reduce(x)
-            assert regions() > 0
-        finally:
-            nc._core.set_parallel_threshold(before)
+            np.ufunc.reduce(ufunc, x)
+        assert regions() == 0
+        ufunc.reduce(x)
+        assert regions() > 0
 
     def test_threads_that_open_blocks_at_once(self):
         wrong = []

@@ -4,6 +4,7 @@ on one."""
 import threading
 import warnings
 
+import _numc_test
 import numpy as np
 import pytest
 from devices import DTYPES, FLOATS, assert_right, on_device, operand, run
@@ -14,7 +15,6 @@ from numpy.exceptions import ComplexWarning
 from test_fuzz import Outcome, assert_same_array, assert_same_memory, profile, strategy
 
 import numc_ufuncs as nc
-from numc_ufuncs import _core
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -90,11 +90,11 @@ def test_more_than_the_memory(device, limit):
     rng = np.random.default_rng(4)
     a, b = operand(rng, (150, 90), "d"), operand(rng, (90, 130), "d")
     nc.matmul(a, b)
-    _core.limit_device_memory(limit)
+    _numc_test.limit_device_memory(limit)
     try:
         assert_right(nc.matmul(a, b), a, b)
     finally:
-        _core.limit_device_memory(0)
+        _numc_test.limit_device_memory(0)
     assert on_device()
 
 

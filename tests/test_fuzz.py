@@ -10,6 +10,7 @@ import os
 import warnings
 from fractions import Fraction
 
+import _numc_test
 import numpy as np
 import pytest
 from fuzzing import (
@@ -407,11 +408,11 @@ def compare(case):
 @pytest.fixture(scope="module", autouse=True)
 def threads():
     """Three threads for every call, however small."""
-    before = _core.set_parallel_threshold(1)
+    before = _numc_test.set_parallel_threshold(1)
     numc_ufuncs.set_config(threads=3)
     yield
     numc_ufuncs.set_config(threads=None)
-    _core.set_parallel_threshold(before)
+    _numc_test.set_parallel_threshold(before)
 
 
 @functools.lru_cache(None)

@@ -294,9 +294,10 @@ def test_random_products(seed):
 def test_every_instruction_set(isa):
     """In a process of its own, as the choice is made at import."""
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import test_matmul as t, numc_ufuncs as nc;"
+        "import sys; sys.path.insert(0, sys.argv[1]);"
+        "import _numc_test, test_matmul as t, numc_ufuncs as nc;"
         "assert nc._core.isas()[0] == sys.argv[2], nc._core.isas();"
-        "nc.set_config(threads=3); nc._core.set_parallel_threshold(1);"
+        "nc.set_config(threads=3); _numc_test.set_parallel_threshold(1);"
         "[t.check(seed) for seed in range(300)];"
         "[t.check_large(code) for code in t.OURS]"
     )

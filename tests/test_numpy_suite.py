@@ -66,7 +66,9 @@ def suite(mode, selection):
                 **os.environ,
                 "NUMC_SUITE": mode,
                 "NUMC_SUITE_REPORT": str(report),
-                "PYTHONPATH": str(Path(__file__).parent / "numpy_suite"),
+                "PYTHONPATH": os.pathsep.join(
+                    [str(Path(__file__).parent / "numpy_suite"), os.environ.get("PYTHONPATH", "")]
+                ),
             },
             capture_output=True,
             text=True,
@@ -95,7 +97,6 @@ def test_what_passes_with_numpy_passes_with_ours(mode, selection):
     assert len(passed(ours)) >= least["tests"]
     assert ours["regions"] >= least["regions"]
     assert ours["short"] >= least["short"]
-    if ours["calls"] is not None:
-        assert ours["calls"] >= least["calls"]
+    assert ours["calls"] >= least["calls"]
     if mode == "redirect":
         assert ours["operators"] >= least["operators"]

@@ -2,7 +2,9 @@
 
 import threading
 import warnings
+from pathlib import Path
 
+import _numc_test
 import numpy as np
 import pytest
 from devices import on_device, operand, run
@@ -14,11 +16,11 @@ from numc_ufuncs import _core
 
 @pytest.fixture
 def fake():
-    _core.use_fake_device(1 << 28)
+    _numc_test.use_fake_device(1 << 28)
     nc.set_config(threads=2)  # with more of them these small products would stay on the processor
     yield
     nc.set_config(device=None, threads=None)
-    assert _core.use_fake_device(0) == 0, "the pipeline left objects behind"
+    assert _numc_test.use_fake_device(0) == 0, "the pipeline left objects behind"
 
 
 @pytest.mark.usefixtures("fake")
@@ -46,18 +48,18 @@ class TestFaults:
         while calls >= call:
             call += 1
             if not warm:
-                assert _core.use_fake_device(1 << 28) == 0
+                assert _numc_test.use_fake_device(1 << 28) == 0
             else:
                 assert (nc.matmul(a, b) == expected).all()
-            before = _core.device_calls()
-            _core.fail_device_call(call, False)
+            before = _numc_test.device_calls()
+            _numc_test.fail_device_call(call, False)
             message = self.error_of(a, b, expected)
             if message is not None:
                 assert "not complete" in message and "fake" in message
                 raised += 1
-            calls = _core.device_calls() - before
+            calls = _numc_test.device_calls() - before
             assert (a == kept[0]).all() and (b == kept[1]).all()
-            _core.fail_device_call(0, False)
+            _numc_test.fail_device_call(0, False)
         assert raised >= (10 if warm else 50)
 
     def test_automatic_falls_back(self):
@@ -66,10 +68,10 @@ class TestFaults:
         on_cpu, calls, call = 0, 0, 0
         while calls >= call:
             call += 1
-            assert _core.use_fake_device(1 << 28) == 0
-            _core.fail_device_call(call, False)
+            assert _numc_test.use_fake_device(1 << 28) == 0
+            _numc_test.fail_device_call(call, False)
             assert (nc.matmul(a, b) == expected).all()
-            calls = _core.device_calls()
+            calls = _numc_test.device_calls()
             if not on_device():
                 assert "fake device failed" in nc.last_call()["reason"]
                 on_cpu += 1
@@ -80,7 +82,7 @@ class TestFaults:
         a, b = self.operands()
         expected = np.matmul(a, b)
         for memory, device in ((1 << 17, "fake"), (1 << 10, "cpu")):
-            assert _core.use_fake_device(memory) == 0
+            assert _numc_test.use_fake_device(memory) == 0
             assert (nc.matmul(a, b) == expected).all()
             assert nc.last_call()["device"] == device
         assert "out of device memory" in nc.last_call()["reason"]
@@ -89,7 +91,7 @@ class TestFaults:
 
     def test_a_lost_device_warns_once(self):
         a = np.ones((200, 200))
-        _core.fail_device_call(3, True)
+        _numc_test.fail_device_call(3, True)
         with pytest.warns(RuntimeWarning, match="'cuda:0' is lost") as warned:
             assert (nc.matmul(a, a) == 200).all()
         assert len(warned) == 1 and not on_device()
@@ -125,9 +127,9 @@ def test_no_device_raises_when_asked_for_and_is_no_matter_otherwise():
 
 
 FORK = """
-import json, os, numpy as np, numc_ufuncs as nc
+import json, os, _numc_test, numpy as np, numc_ufuncs as nc
 fake = FAKE
-if fake: nc._core.use_fake_device(1 << 28)
+if fake: _numc_test.use_fake_device(1 << 28)
 a = np.ones((300, 300))
 with nc.config(device="cuda"): nc.matmul(a, a)
 reader, writer = os.pipe()
@@ -167,7 +169,7 @@ def test_what_libraries_compute_for_themselves_raises_nothing():
 def test_the_start_is_paid_only_when_the_time_lost_exceeds_it():
     """A clock that advances 0.2 s at each look: each call on the CPU seems to take as long."""
     a = np.ones((300, 300), np.int8)
-    _core.use_fake_device(1 << 28, 0.2)
+    _numc_test.use_fake_device(1 << 28, 0.2)
     try:
         calls = []
         for _ in range(3):
@@ -182,28 +184,28 @@ def test_the_start_is_paid_only_when_the_time_lost_exceeds_it():
         nc.matmul(np.ones((3, 3)), np.ones((3, 3)))
         assert nc.last_call()["reason"] == "too small for a device"
     finally:
-        _core.use_fake_device(0)
+        _numc_test.use_fake_device(0)
 
 
 def test_a_short_script_does_not_wait_for_a_device():
     a = np.ones((300, 300))
-    _core.use_fake_device(1 << 28, 1e-3)
+    _numc_test.use_fake_device(1 << 28, 1e-3)
     try:
         for _ in range(20):
             nc.matmul(a, a)
             assert "starting" in nc.last_call()["reason"]
     finally:
-        _core.use_fake_device(0)
+        _numc_test.use_fake_device(0)
 
 
 @pytest.mark.parametrize("sooner", ["fake", "cpu"])
 def test_what_was_sooner_is_kept(sooner):
     """By a clock that only runs on one of them, after both had their turns."""
     a = np.ones((200, 200), np.int16)
-    _core.use_fake_device(1 << 28)
+    _numc_test.use_fake_device(1 << 28)
     try:
         for device in ("cuda", "cpu"):
-            _core.set_fake_clock(1.0 if (device == "cpu") == (sooner == "fake") else 1e-6)
+            _numc_test.set_fake_clock(1.0 if (device == "cpu") == (sooner == "fake") else 1e-6)
             for _ in range(3):
                 with nc.config(device=device):
                     nc.matmul(a, a)
@@ -211,16 +213,16 @@ def test_what_was_sooner_is_kept(sooner):
             nc.matmul(a, a)
             assert nc.last_call()["device"] == sooner
     finally:
-        _core.use_fake_device(0)
+        _numc_test.use_fake_device(0)
 
 
 MEMORY = """
-import json, numpy as np, numc_ufuncs as nc
-nc._core.use_fake_device(1 << 28)
+import json, _numc_test, numpy as np, numc_ufuncs as nc
+_numc_test.use_fake_device(1 << 28)
 a = np.arange(120 * 110).reshape(120, 110)
 with nc.config(device="cuda", threads=1):
     right = bool((nc.matmul(a, a.T) == np.matmul(a, a.T)).all())
-print(json.dumps([right, nc._core.device_calls()]))
+print(json.dumps([right, _numc_test.device_calls()]))
 """
 
 
@@ -249,3 +251,13 @@ def test_last_call_is_per_thread():
     thread.start()
     thread.join()
     assert seen == [None] and nc.last_call()["op"] == "matmul"
+
+
+def test_the_shipped_extension_has_nothing_for_tests():
+    """But for one capsule, by which the test extension reaches it."""
+    binary = Path(_core.__file__).read_bytes()
+    for word in (b"fake", b"NUMC_PARALLEL_THRESHOLD", b"NUMC_CGROUP_ROOT"):
+        assert word not in binary
+    for name in vars(_numc_test):
+        assert name.startswith("_") or not hasattr(_core, name)
+    assert type(_core._internals).__name__ == "PyCapsule"

@@ -4,6 +4,10 @@ for integers; sums of floats at least as near to the exact value.
 
 import itertools
 import math
+import os
+import subprocess
+import sys
+import threading
 
 import numpy as np
 import pytest
@@ -202,6 +206,34 @@ def test_what_is_not_an_array(reductions):
 
 
 @pytest.mark.skipif(not has_methods, reason="this NumPy's ufuncs have no attributes to shadow by")
+def test_reasons():
+    x = np.arange(24.0).reshape(2, 3, 4)
+    calls = {
+        None: [(nc.add, x, {}), (nc.multiply, x.astype(int), {}), (nc.add, x, {"keepdims": True})],
+        "arguments": [
+            (nc.add, x.tolist(), {}),
+            (nc.add, x, {"initial": 1}),
+            (nc.add, x[0, 0, 0], {}),
+        ],
+        "no kernel": [(nc.multiply, x, {}), (nc.maximum, x, {}), (nc.add, x.astype("g"), {})],
+        "no elements": [(nc.add, x[:0], {})],
+        "not aligned, of another byte order, or with metadata": [(nc.add, x.astype(">d"), {})],
+        "broadcast elements": [(nc.add, np.broadcast_to(x, (3, *x.shape)), {"axis": 1})],
+        "dtype=": [(nc.add, x, {"dtype": "f"})],
+        "out=": [(nc.add, x, {"out": np.zeros((3, 4), "f")}), (nc.add, x, {"out": x[0]})],
+        "axes that are not one in memory": [(nc.add, np.ones((2,) * 5), {"axis": (1, 3)})],
+        "a copy": [(nc.add, x[:1], {})],
+        "short rows of reduced axes that are not one in memory": [(nc.add, x, {"axis": (0, 2)})],
+        "few long rows of elements that lie apart": [(nc.add, np.ones((2, 4000))[:, ::2], {})],
+    }
+    for reason, calls_of_reason in calls.items():
+        for ufunc, operand, keywords in calls_of_reason:
+            theirs = getattr(np, ufunc.__name__).reduce(operand, **keywords)
+            np.testing.assert_array_equal(ufunc.reduce(operand, **keywords), theirs)
+            assert nc._core.reduction_reason() == reason
+
+
+@pytest.mark.skipif(not has_methods, reason="this NumPy's ufuncs have no attributes to shadow by")
 @pytest.mark.parametrize("name", ["reduce", "accumulate", "reduceat", "at"])
 @pytest.mark.parametrize("op", ["add", "multiply", "maximum"])
 def test_methods_look_like_numpys(op, name):
@@ -295,3 +327,59 @@ def test_outputs(dtype):
     np.add.reduce(expected, axis=0, out=expected[7])
     nc.add.reduce(x, axis=0, out=x[7])
     np.testing.assert_allclose(x, expected, rtol=1e-4 if dtype == "F" else 1e-12)
+
+
+def results_of_all_layouts(dtype):
+    """Reductions along all axes, of few and of many rows and columns; accumulate and reduceat."""
+    results = []
+    with np.errstate(all="ignore"):
+        for shape in ((10, 10), (300, 700), (40, 9, 500)):
+            for x in layouts(random_array(shape, dtype)):
+                for ufunc, axis in itertools.product((nc.add, nc.multiply), axes_of(x.ndim)):
+                    results.append(np.asarray(ufunc.reduce(x, axis)))
+                for axis in range(x.ndim):
+                    results.append(nc.add.accumulate(x, axis))
+                    results.append(nc.add.reduceat(x, [0, 3], axis))
+    return results
+
+
+no_asan = pytest.mark.skipif(
+    "libasan" in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer makes frames larger"
+)
+
+
+@no_asan
+@pytest.mark.parametrize("always", [False, True], ids=["as usual", "threads always"])
+@pytest.mark.parametrize("dtype", INTEGERS + FLOATS)
+def test_small_stacks(dtype, always, request):
+    if always:
+        request.getfixturevalue("threads_always")
+    results = []
+    before = threading.stack_size(65536)
+    try:
+        thread = threading.Thread(target=lambda: results.extend(results_of_all_layouts(dtype)))
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    expected = results_of_all_layouts(dtype)
+    assert len(results) == len(expected)
+    assert all(same_bits(ours, theirs) for ours, theirs in zip(results, expected, strict=True))
+
+
+@no_asan
+def test_small_stacks_of_workers():
+    """Their stacks are no larger than the limit, either."""
+    code = (
+        "import _numc_test, numpy as np, numc_ufuncs as nc\n"
+        "_numc_test.set_parallel_threshold(1); nc.set_config(threads=3)\n"
+        "for dtype in 'efdFDbhil':\n"
+        "    x = np.ones((600, 9_000), dtype)\n"
+        "    for axis in (0, 1, None): nc.add.reduce(x, axis=axis)\n"
+        "    nc.add.accumulate(x[0])\n"
+        "print(nc._core.regions() > 0)"
+    )
+    command = ["sh", "-c", 'ulimit -s 192; exec "$@"', "sh", sys.executable, "-c", code]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "True\n"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 
+import _numc_test
 import numpy as np
 import pytest
 import threadpoolctl
@@ -16,25 +17,30 @@ import threadpoolctl
 import numc_ufuncs as nc
 
 BIG = 200_000
+IMPORTS = "import _numc_test, numc_ufuncs as nc, numpy as np, json, os\n"
 
 
-def run(code, **environment):
-    """What a new process prints, as JSON."""
+def start(code, **environment):
     environment = {k: v for k, v in {**os.environ, **environment}.items() if v is not None}
-    done = subprocess.run(
-        [sys.executable, "-c", "import numc_ufuncs as nc, numpy as np, json, os\n" + code],
+    return subprocess.run(
+        [sys.executable, "-c", IMPORTS + code],
         env=environment,
         capture_output=True,
         text=True,
         timeout=100,
         check=False,
     )
+
+
+def run(code, **environment):
+    """What a new process prints, as JSON."""
+    done = start(code, **environment)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), done.stderr
 
 
-LIMIT = "print(json.dumps(nc._core.get_options()[:2]))"
-WITHOUT = {"OMP_NUM_THREADS": None, "NUMC_NUM_THREADS": None, "NUMC_CGROUP_ROOT": "/nonexistent"}
+LIMIT = "_numc_test.read_quota(os.environ['ROOT']); print(json.dumps(nc._core.get_options()[:2]))"
+WITHOUT = {"OMP_NUM_THREADS": None, "NUMC_NUM_THREADS": None, "ROOT": "/nonexistent"}
 
 
 class TestLimit:
@@ -93,12 +99,12 @@ class TestCgroup:
     )
     def test_v2(self, tmp_path, quota, cpus):
         fake_cgroup(tmp_path, "0::/a/b\n", {"a/b/cpu.max": quota + "\n"})
-        assert nc._core.cgroup_quota(str(tmp_path)) == cpus
+        assert _numc_test.cgroup_quota(str(tmp_path)) == cpus
 
     def test_v2_ancestors_count(self, tmp_path):
         files = {"a/b/cpu.max": "800000 100000\n", "a/cpu.max": "300000 100000\n"}
         fake_cgroup(tmp_path, "0::/a/b\n", files)
-        assert nc._core.cgroup_quota(str(tmp_path)) == 3
+        assert _numc_test.cgroup_quota(str(tmp_path)) == 3
 
     @pytest.mark.parametrize("folder", ["cpu", "cpu,cpuacct"])
     def test_v1(self, tmp_path, folder):
@@ -107,31 +113,43 @@ class TestCgroup:
             f"{folder}/x/cpu.cfs_period_us": "100000",
         }
         fake_cgroup(tmp_path, "4:cpu,cpuacct:/x\n3:cpuset:/y\n", files)
-        assert nc._core.cgroup_quota(str(tmp_path)) == 3
+        assert _numc_test.cgroup_quota(str(tmp_path)) == 3
 
     def test_v1_unlimited(self, tmp_path):
         files = {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}
         fake_cgroup(tmp_path, "4:cpu:/\n", files)
-        assert nc._core.cgroup_quota(str(tmp_path)) == 0
+        assert _numc_test.cgroup_quota(str(tmp_path)) == 0
 
     def test_sets_the_number_of_threads(self, tmp_path):
         fake_cgroup(tmp_path, "0::/\n", {"cpu.max": "50000 100000\n"})
-        (threads, reason), _ = run(LIMIT, **{**WITHOUT, "NUMC_CGROUP_ROOT": str(tmp_path)})
+        (threads, reason), _ = run(LIMIT, **{**WITHOUT, "ROOT": str(tmp_path)})
         assert threads == 1
         if len(os.sched_getaffinity(0)) > 1:
             assert "control group" in reason
 
     def test_no_files(self, tmp_path):
-        assert nc._core.cgroup_quota(str(tmp_path)) == 0
+        assert _numc_test.cgroup_quota(str(tmp_path)) == 0
 
 
 def sum_of_one_add(n):
     return float(nc.add(np.ones(n), 1.0).sum()), nc._core.regions()
 
 
+def exit_status_of_child(succeeds):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # a child that hangs fails
+        status = 1
+        try:
+            status = 0 if succeeds() else 1
+        finally:
+            os._exit(status)
+    return os.waitpid(child, 0)[1]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.usefixtures("threads_always")
 class TestFork:
-    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
     @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
     def test_multiprocessing(self, method):
         sum_of_one_add(BIG)
@@ -140,23 +158,25 @@ class TestFork:
             results = pool.map_async(sum_of_one_add, [BIG] * 4).get(timeout=100)
         assert [total for total, _ in results] == [2.0 * BIG] * 4
 
-    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-    def test_a_forked_child_computes_serially(self):
-        before = sum_of_one_add(BIG)[1]
-        reader, writer = os.pipe()
-        child = os.fork()
-        if child == 0:
-            signal.alarm(60)
-            total, regions = sum_of_one_add(BIG)
-            os.write(writer, b"right" if total == 2.0 * BIG and regions == before else b"wrong")
-            os._exit(0)
-        os.close(writer)
-        with os.fdopen(reader, "rb") as pipe:
-            assert pipe.read() == b"right"
-        os.waitpid(child, 0)
-        assert sum_of_one_add(BIG)[1] > before
+    def test_children_and_their_children_use_threads(self):
+        threads = nc.get_config()["threads"]
 
-    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+        def uses_threads():
+            total, regions = sum_of_one_add(BIG)
+            told = nc.get_config()["threads"] == nc.info()["threads"] == threads
+            return total == 2.0 * BIG and told and sum_of_one_add(BIG)[1] > regions
+
+        assert uses_threads()
+        assert (
+            exit_status_of_child(
+                lambda: (
+                    uses_threads() and exit_status_of_child(uses_threads) == 0 and uses_threads()
+                )
+            )
+            == 0
+        )
+        assert uses_threads()
+
     def test_fork_while_other_threads_compute(self):
         stop = threading.Event()
 
@@ -165,16 +185,17 @@ class TestFork:
             while not stop.is_set():
                 nc.add(x, x)
 
+        def uses_threads():
+            regions = sum_of_one_add(BIG)[1]
+            total, more_regions = sum_of_one_add(BIG)
+            return total == 2.0 * BIG and more_regions > regions
+
         workers = [threading.Thread(target=work) for _ in range(4)]
         for worker in workers:
             worker.start()
         try:
             for _ in range(10):
-                child = os.fork()
-                if child == 0:
-                    signal.alarm(60)  # a child that hangs fails
-                    os._exit(0 if sum_of_one_add(BIG)[0] == 2.0 * BIG else 1)
-                assert os.waitpid(child, 0)[1] == 0
+                assert exit_status_of_child(uses_threads) == 0
         finally:
             stop.set()
             for worker in workers:
@@ -253,7 +274,7 @@ class TestManyCallers:
 def test_the_caller_has_the_gil_and_workers_need_it(threads_always):
     """NumPy keeps the GIL for 500 elements: a worker that raises must get it all the same."""
     code = (
-        "nc._core.set_parallel_threshold(1); nc.set_config(threads=3)\n"
+        "_numc_test.set_parallel_threshold(1); nc.set_config(threads=3)\n"
         "for n in range(65, 501, 7):\n"
         "    try: nc.power(np.full(n, 2), np.full(n, -1))\n"
         "    except ValueError: pass\n"
@@ -279,7 +300,7 @@ def test_workers_that_come_late():
 
 def test_interpreter_ends_cleanly_after_worker_exceptions():
     code = (
-        "nc._core.set_parallel_threshold(1); nc.set_config(threads=4)\n"
+        "_numc_test.set_parallel_threshold(1); nc.set_config(threads=4)\n"
         "try: nc.power(np.full(100000, 2), np.full(100000, -1))\n"
         "except ValueError: print(json.dumps('raised'))"
     )
@@ -295,13 +316,79 @@ def test_more_threads_than_the_system_grants():
     """Fewer threads compute instead."""
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))\n"
-        "nc._core.set_parallel_threshold(1)\n"
+        "_numc_test.set_parallel_threshold(1)\n"
         "with nc.config(threads=5000): total = nc.add(np.ones(100_000), 1).sum()\n"
         "print(json.dumps([total, nc._core.regions()]))"
     )
     (total, regions), _ = run(code, OPENBLAS_NUM_THREADS="1")
     assert total == 200_000
     assert regions == 1
+
+
+def test_a_fault_in_a_worker_is_reported(tmp_path):
+    """The second half of the input, the worker's share, vanishes from below its mapping."""
+    code = f"""
+import faulthandler
+faulthandler.enable()
+path = {str(tmp_path / "input")!r}
+x = np.memmap(path, np.float64, "w+", shape={BIG})
+os.truncate(path, x.nbytes // 2)
+_numc_test.set_parallel_threshold(1)
+nc.set_config(threads=2)
+nc.add(x, 1.0)
+"""
+    done = start(code)
+    assert done.returncode == -signal.SIGBUS
+    assert "Fatal Python error: Bus error" in done.stderr
+
+
+WORKER_STATE = """
+def worker_state():
+    workers = [t for t in os.listdir("/proc/self/task") if int(t) != os.getpid()]
+    with open(f"/proc/self/task/{workers[0]}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0]
+import time
+_numc_test.set_parallel_threshold(1)
+nc.set_config(threads=2)
+nc.add(np.ones(1000), 1.0)
+"""
+
+
+class TestSpin:
+    def test_long(self):
+        code = WORKER_STATE + (
+            "end = time.process_time() + 0.1\n"
+            "while time.process_time() < end: pass\n"
+            "print(json.dumps(worker_state()))"
+        )
+        state, _ = run(code, NUMC_SPIN_US="100000000", OPENBLAS_NUM_THREADS="1")
+        assert state == "R"
+
+    @pytest.mark.parametrize("us", ["0", "1000", ""])
+    def test_short(self, us):
+        code = WORKER_STATE + (
+            "while worker_state() != 'S': pass\n"  # a hang fails
+            "print(json.dumps(True))"
+        )
+        assert run(code, NUMC_SPIN_US=us, OPENBLAS_NUM_THREADS="1") == (True, "")
+
+    @pytest.mark.parametrize("bad", ["-1", "5ms", "9" * 12])
+    def test_bad_value_warns(self, bad):
+        _, stderr = run("print(1)", NUMC_SPIN_US=bad)
+        assert f"NUMC_SPIN_US={bad!r} is ignored: it must be a number of microseconds" in stderr
+
+
+def test_surplus_workers_end():
+    code = (
+        "def threads(): return len(os.listdir('/proc/self/task'))\n"
+        "_numc_test.set_parallel_threshold(1)\n"
+        "with nc.config(threads=100): nc.add(np.ones(100_000), 1)\n"
+        "most = threads()\n"
+        "while threads() > 2: nc.add(np.ones(1000), 1)\n"  # a hang fails
+        "print(json.dumps(most))"
+    )
+    most, _ = run(code, OPENBLAS_NUM_THREADS="1", NUMC_NUM_THREADS="2")
+    assert most == 100
 
 
 def test_rounding_mode_reaches_the_workers(threads_always):

@@ -89,7 +89,7 @@ stage_sanitize() {
 }
 
 mkdir -p "$logs"
-export PYTHONPATH=$site${PYTHONPATH:+:$PYTHONPATH} NUMC_TEST_BUILD=$build PYTHONUNBUFFERED=1
+export PYTHONPATH=$site${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1
 for stage in "${@:-build test bench sweep sanitize}"; do
     for name in $stage; do
         printf '\n==== %s\n' "$name"

@@ -97,11 +97,6 @@ MUTATIONS = {
         "failure->released = private_holds_gil() ? PyEval_SaveThread() : NULL;",
         "failure->released = NULL;",
     ),
-    "a forked child computes serially": (
-        "src/threads/region.c",
-        "forked = true;",
-        "forked = false;",
-    ),
     "workers at work are waited for": (
         "src/threads/pool.c",
         "if (state == AT_WORK && !",
@@ -154,8 +149,8 @@ MUTATIONS = {
     ),
     "the last block of a sum": (
         "src/engine/reduction.c",
-        "least(work->block, reduce->n - first), lanes);",
-        "least(work->block, reduce->n - first - (first > 0)), lanes);",
+        "least(split->elements, reduction->n - first), accumulators);",
+        "least(split->elements, reduction->n - first - (first > 0)), accumulators);",
     ),
 }
 

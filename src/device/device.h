@@ -48,9 +48,12 @@ struct strided {
     ptrdiff_t batch_step, row_step, column_step;
 };
 
+struct policy;
+
 /* c = a b, `batch` times: a is m by k, b is k by n. c shares no byte with a or b, nor with itself.
  * No extent is 0. */
 struct matmul_task {
+    const struct policy *policy; /* of threads that copy, or look at the result */
     struct element_type type;
     enum precision precision;
     enum gemm_kernel kernel;

@@ -69,5 +69,6 @@ static void mirror_share(void *context, int index)
 void matmul_mirror(const struct matmul_task *task)
 {
     struct mirror mirror = {.task = task, .rows = (task->m + SIDE - 1) / SIDE};
-    region_run(task->m > 4 * SIDE ? threads_limit().threads : 1, mirror_share, &mirror);
+    region_run(task->policy, task->m > 4 * SIDE ? threads_limit().threads : 1, mirror_share,
+               &mirror);
 }

@@ -105,7 +105,7 @@ int nonfinite_exceptions(const struct matmul_task *task)
         memset((void *)search.row, UNKNOWN, (size_t)task->m);
         memset((void *)search.column, UNKNOWN, (size_t)task->n);
         search.next = 0;
-        region_run(threads, search_rows, &search);
+        region_run(task->policy, threads, search_rows, &search);
         search.a.data += task->a.batch_step;
         search.b.data += task->b.batch_step;
         search.c.data += task->c.batch_step;

@@ -113,7 +113,8 @@ static enum status run_on_threads(struct run *run, struct pipeline_report *repor
         fresh_initialize(&run->fresh, &run->plan->task);
     }
     choose_threads(run);
-    const int threads = region_run(run->threads + spare_threads(run), run_share, run);
+    const int threads =
+        region_run(run->plan->task.policy, run->threads + spare_threads(run), run_share, run);
     report->threads = threads < run->threads ? threads : run->threads;
     report->nonfinite = run->nonfinite;
     report->times = run->times;

@@ -1,81 +1,82 @@
-/* Running sums and products of integers: twice over the data where threads share the work. */
+/* Running sums and products of integers. On several threads in two passes over blocks: what each block
+ * comes to, then its results with what precedes it. */
 #include "accumulate.h"
-#include "elementwise.h"
+
+#include "kernels/kernels.h"
+#include "reduction_cutoffs.h"
 #include "threads/limit.h"
 #include "threads/region.h"
 
-#include "kernels/kernels.h"
+#include <stdatomic.h>
 
 enum {
-    BREAK_EVEN_ELEMENTS = 40000, /* a reduction is worth threads from 20 us on, half a ns each */
-    PARTS_OF_THREAD = 4,         /* nobody waits long for one that the system holds up */
-    MOST_PARTS = 64,
+    BLOCKS_PER_THREAD = 4, /* nobody waits long for a thread that the system holds up */
+    MOST_BLOCKS = 64,
 };
 
-struct running {
-    const struct accumulate *accumulate;
-    ptrdiff_t part;
-    int parts;
+struct accumulation_split {
+    const struct accumulation *accumulation;
+    ptrdiff_t elements; /* of each block but the last */
+    int blocks;
     _Atomic int next;
-    _Alignas(LANES_BYTES) uint64_t carry[MOST_PARTS]; /* of each part, what precedes it */
+    _Alignas(ACCUMULATORS_BYTES) uint64_t carry[MOST_BLOCKS]; /* what precedes each block */
 };
 
-static ptrdiff_t length(const struct running *running, int part)
+static ptrdiff_t length(const struct accumulation_split *split, int block)
 {
-    const ptrdiff_t left = running->accumulate->n - part * running->part;
-    return left < running->part ? left : running->part;
+    const ptrdiff_t left = split->accumulation->n - block * split->elements;
+    return left < split->elements ? left : split->elements;
 }
 
-/* The next part's carry is at first what this part alone comes to. */
-static void reduce_parts(void *context, int index)
+/* The next block's carry is at first what this block alone comes to. */
+static void reduce_blocks(void *context, int index)
 {
     (void)index;
-    struct running *running = context;
-    const struct accumulate *accumulate = running->accumulate;
-    int part;
-    while ((part = atomic_fetch_add(&running->next, 1)) < running->parts - 1) {
-        accumulate->kernel->reduce_each(accumulate->in + part * running->part * accumulate->in_step,
-                                        accumulate->in_step, length(running, part), 0, 1,
-                                        &running->carry[part + 1]);
+    struct accumulation_split *split = context;
+    const struct accumulation *accumulation = split->accumulation;
+    int block;
+    while ((block = atomic_fetch_add(&split->next, 1)) < split->blocks - 1) {
+        const char *in = accumulation->in + block * split->elements * accumulation->in_step;
+        accumulation->kernel->reduce_each(in, accumulation->in_step, length(split, block), 0, 1,
+                                          &split->carry[block + 1]);
     }
 }
 
-static void accumulate_parts(void *context, int index)
+static void accumulate_blocks(void *context, int index)
 {
     (void)index;
-    struct running *running = context;
-    const struct accumulate *accumulate = running->accumulate;
-    int part;
-    while ((part = atomic_fetch_add(&running->next, 1)) < running->parts) {
-        const ptrdiff_t first = part * running->part;
-        accumulate->kernel->accumulate(
-            running->carry[part], accumulate->in + first * accumulate->in_step, accumulate->in_step,
-            accumulate->out + first * accumulate->out_step, accumulate->out_step,
-            length(running, part));
+    struct accumulation_split *split = context;
+    const struct accumulation *accumulation = split->accumulation;
+    int block;
+    while ((block = atomic_fetch_add(&split->next, 1)) < split->blocks) {
+        const ptrdiff_t first = block * split->elements;
+        accumulation->kernel->accumulate(
+            split->carry[block], accumulation->in + first * accumulation->in_step,
+            accumulation->in_step, accumulation->out + first * accumulation->out_step,
+            accumulation->out_step, length(split, block));
     }
 }
 
-void accumulate_run(const struct accumulate *accumulate)
+void accumulate_compute(const struct accumulation *accumulation)
 {
-    const ptrdiff_t forced = elementwise_threshold();
-    const bool pays = accumulate->n >= (forced != 0 ? forced : BREAK_EVEN_ELEMENTS);
+    const ptrdiff_t n = accumulation->n, forced = accumulation->policy->threshold;
+    const bool pays = n >= (forced != 0 ? forced : REDUCTION_THREADS_ELEMENTS);
     const int threads = pays && region_available() ? threads_limit().threads : 1;
-    int parts = threads == 1 ? 1 : threads * PARTS_OF_THREAD;
-    parts = parts < MOST_PARTS ? parts : MOST_PARTS;
-    struct running running = {
-        .accumulate = accumulate,
-        .part = (accumulate->n + parts - 1) / parts,
-        .parts = parts,
+    int blocks = threads == 1 ? 1 : threads * BLOCKS_PER_THREAD;
+    blocks = blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS;
+    struct accumulation_split split = {
+        .accumulation = accumulation,
+        .elements = (n + blocks - 1) / blocks,
     };
-    running.parts = (int)((accumulate->n + running.part - 1) / running.part);
-    const struct reduction *kernel = accumulate->kernel;
-    kernel->reduce_each(accumulate->before, 0, 1, 0, 1, &running.carry[0]);
-    if (running.parts > 1) {
-        region_run(threads, reduce_parts, &running);
-        for (int part = 1; part < running.parts; part++) {
-            kernel->combine(&running.carry[part], &running.carry[part - 1], sizeof(uint64_t));
+    split.blocks = (int)((n + split.elements - 1) / split.elements);
+    const struct reduction_kernel *kernel = accumulation->kernel;
+    kernel->reduce_each(accumulation->before, 0, 1, 0, 1, &split.carry[0]);
+    if (split.blocks > 1) {
+        region_run(accumulation->policy, threads, reduce_blocks, &split);
+        for (int block = 1; block < split.blocks; block++) {
+            kernel->combine(&split.carry[block], &split.carry[block - 1], sizeof(uint64_t));
         }
     }
-    running.next = 0;
-    region_run(threads, accumulate_parts, &running);
+    split.next = 0;
+    region_run(accumulation->policy, threads, accumulate_blocks, &split);
 }

@@ -4,16 +4,18 @@
 
 #include <stddef.h>
 
-struct reduction;
+struct policy;
+struct reduction_kernel;
 
 /* out[k] = before combined with in[0] ... in[k], for kernels that can; `in` and `out` coincide or share
  * no byte. */
-struct accumulate {
-    const struct reduction *kernel;
+struct accumulation {
+    const struct policy *policy;
+    const struct reduction_kernel *kernel;
     const char *before, *in;
     char *out;
     ptrdiff_t in_step, out_step, n;
 };
-void accumulate_run(const struct accumulate *accumulate);
+void accumulate_compute(const struct accumulation *accumulation);
 
 #endif

@@ -1,12 +1,12 @@
 /* One call of an inner loop: whether to use threads, in what order, and which part goes where. */
 #include "elementwise.h"
+#include "elementwise_cutoffs.h"
+#include "memory/caches.h"
 #include "overlap.h"
 #include "threads/clock.h"
 #include "threads/limit.h"
 #include "threads/region.h"
 #include "threads/shares.h"
-
-#include <unistd.h>
 
 enum {
     /* Parts begin at multiples of this many elements: there NumPy's SIMD loops compute the same
@@ -27,18 +27,6 @@ enum {
     LEAST_CHUNK = 16,
 };
 
-_Atomic ptrdiff_t elementwise_forced_threshold; /* see parallel.h */
-
-void elementwise_set_threshold(ptrdiff_t elements)
-{
-    atomic_store(&elementwise_forced_threshold, elements);
-}
-
-ptrdiff_t elementwise_threshold(void)
-{
-    return atomic_load(&elementwise_forced_threshold);
-}
-
 void elementwise_initialize(struct elementwise *loop)
 {
     const ptrdiff_t of_bytes = TINY_OUTPUT_BYTES / (ptrdiff_t)loop->item_size[loop->operands - 1];
@@ -47,26 +35,13 @@ void elementwise_initialize(struct elementwise *loop)
     atomic_init(&loop->calls, 0);
 }
 
-/* The size from which storing past the cache pays. */
-static size_t cache_bytes(void)
-{
-    static _Atomic size_t known;
-    size_t bytes = atomic_load_explicit(&known, memory_order_relaxed);
-    if (bytes == 0) {
-        const long last_level = sysconf(_SC_LEVEL3_CACHE_SIZE);
-        bytes = last_level > 0 ? (size_t)last_level : (size_t)32 << 20;
-        atomic_store_explicit(&known, bytes, memory_order_relaxed);
-    }
-    return bytes;
-}
-
 bool elementwise_streams(const struct elementwise *loop, ptrdiff_t n)
 {
     size_t stored = 0;
     for (int out = loop->inputs; out < loop->operands; out++) {
         stored += loop->item_size[out] * (size_t)n;
     }
-    return stored > cache_bytes();
+    return stored > cache_last_level() / 16 * STREAMING_SIXTEENTHS_OF_CACHE;
 }
 
 static enum order order_of(const struct elementwise *loop, char *const data[],
@@ -97,7 +72,7 @@ static void run_part(struct elementwise *loop, void *call, enum order order, cha
 
 bool elementwise_is_timed(const struct elementwise *loop)
 {
-    if (elementwise_threshold() != 0) {
+    if (loop->policy->threshold != 0) {
         return false;
     }
     const unsigned calls = atomic_load_explicit(&loop->calls, memory_order_relaxed);
@@ -158,6 +133,13 @@ static void run_share(void *context, int index)
     }
 }
 
+static ptrdiff_t break_even(const struct elementwise *loop)
+{
+    const ptrdiff_t threshold = loop->policy->threshold;
+    return threshold != 0 ? threshold
+                          : atomic_load_explicit(&loop->serial_below, memory_order_relaxed);
+}
+
 /* The number of threads for n elements. */
 static int threads_for(const struct elementwise *loop, ptrdiff_t n, ptrdiff_t serial_below)
 {
@@ -170,21 +152,14 @@ static int threads_for(const struct elementwise *loop, ptrdiff_t n, ptrdiff_t se
 
 int elementwise_threads(const struct elementwise *loop, ptrdiff_t n)
 {
-    const ptrdiff_t forced =
-        atomic_load_explicit(&elementwise_forced_threshold, memory_order_relaxed);
-    return threads_for(
-        loop, n,
-        forced != 0 ? forced : atomic_load_explicit(&loop->serial_below, memory_order_relaxed));
+    return threads_for(loop, n, break_even(loop));
 }
 
 void elementwise_run(struct elementwise *loop, void *call, char *const data[],
                      const ptrdiff_t step[], ptrdiff_t n)
 {
-    const ptrdiff_t forced =
-        atomic_load_explicit(&elementwise_forced_threshold, memory_order_relaxed);
     const bool timed = elementwise_is_timed(loop);
-    ptrdiff_t serial_below =
-        forced != 0 ? forced : atomic_load_explicit(&loop->serial_below, memory_order_relaxed);
+    ptrdiff_t serial_below = break_even(loop);
     if (n < serial_below && !timed && !loop->asks_for_order) {
         elementwise_count_call(loop);
         loop->run(loop, call, IN_ORDER, data, step, 0, n);
@@ -199,7 +174,7 @@ void elementwise_run(struct elementwise *loop, void *call, char *const data[],
     ptrdiff_t done = 0;
     if (timed) {
         done = run_timed(loop, call, data, step, n);
-        serial_below = atomic_load_explicit(&loop->serial_below, memory_order_relaxed);
+        serial_below = break_even(loop);
     }
     if (done == n) {
         return;
@@ -219,6 +194,6 @@ void elementwise_run(struct elementwise *loop, void *call, char *const data[],
     split.second = done + BLOCK;
     shares_initialize(&split.shares, split.second, n, BLOCK, serial_below / LEAST_CHUNK, threads);
     loop->before_threads(call);
-    region_run(threads, run_share, &split);
+    region_run(loop->policy, threads, run_share, &split);
     loop->after_threads(call);
 }

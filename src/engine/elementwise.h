@@ -2,6 +2,8 @@
 #ifndef NUMC_ELEMENTWISE_H
 #define NUMC_ELEMENTWISE_H
 
+#include "threads/policy.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,6 +35,7 @@ struct elementwise {
     bool asks_for_order; /* runs faster where it knows more than IN_ORDER */
     int inputs, operands;
     size_t item_size[MOST_OPERANDS];
+    const struct policy *policy;
     ptrdiff_t tiny;
     _Atomic ptrdiff_t serial_below; /* calls of fewer elements stay on the calling thread */
     _Atomic unsigned calls;         /* that were not tiny */
@@ -41,15 +44,10 @@ struct elementwise {
 /* Completes a loop whose operands are described: nothing is learnt yet. */
 void elementwise_initialize(struct elementwise *loop);
 
-/* What elementwise_set_threshold set; not for direct use. */
-extern _Atomic ptrdiff_t elementwise_forced_threshold;
-
 /* Whether a call of n elements gains nothing here: it should run its loop directly, in order. */
 static inline bool elementwise_is_tiny(const struct elementwise *loop, ptrdiff_t n)
 {
-    return n < loop->tiny &&
-           (atomic_load_explicit(&elementwise_forced_threshold, memory_order_relaxed) == 0 ||
-            n < atomic_load_explicit(&elementwise_forced_threshold, memory_order_relaxed));
+    return n < loop->tiny && (loop->policy->threshold == 0 || n < loop->policy->threshold);
 }
 
 /* Computes n elements, on several threads where that is allowed and pays. `call` is handed on. */
@@ -65,9 +63,5 @@ void elementwise_learn(struct elementwise *loop, ptrdiff_t elements, int64_t ns)
 
 /* Whether the outputs of n elements are too large for the cache. */
 bool elementwise_streams(const struct elementwise *loop, ptrdiff_t n);
-
-/* Makes the break-even `elements` for every loop, 0 to learn it per loop. */
-void elementwise_set_threshold(ptrdiff_t elements);
-ptrdiff_t elementwise_threshold(void);
 
 #endif

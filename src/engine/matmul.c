@@ -1,11 +1,11 @@
 /* How a product, or a stack of them, is computed: directly or packed, on how many threads. */
-#include "elementwise.h"
 #include "kernels/copy/tile_pack.h"
 #include "matmul_packed.h"
 #include "memory/workspace.h"
 #include "threads/limit.h"
 #include "threads/region.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 enum {
@@ -22,10 +22,9 @@ enum {
     LONG_DOT = 32,
 };
 
-int matmul_threads(double ns)
+int matmul_threads(const struct policy *policy, double ns)
 {
-    const ptrdiff_t forced = elementwise_threshold();
-    if ((forced == 0 && ns < BREAK_EVEN_NS) || !region_available()) {
+    if ((policy->threshold == 0 && ns < BREAK_EVEN_NS) || !region_available()) {
         return 1;
     }
     return threads_limit().threads;
@@ -190,8 +189,8 @@ static const struct matmul_kernel *kernel_for(const struct matmul_kernel *kernel
     return large ? matmul_kernel_find(kernel->kind, kernel->item_size, true) : kernel;
 }
 
-static void run_one(const struct matmul_kernel *kernel, const struct matrices *matrices,
-                    bool may_split)
+static void run_one(const struct policy *policy, const struct matmul_kernel *kernel,
+                    const struct matrices *matrices, bool may_split)
 {
     struct matrices x = *matrices;
     if (wants_transposition(kernel, &x)) {
@@ -206,13 +205,13 @@ static void run_one(const struct matmul_kernel *kernel, const struct matrices *m
     const bool is_vector = x.m == 1 || x.n == 1;
     const bool thin = kernel->kind == 'i' ? x.m <= THIN || x.n <= THIN || x.k <= THIN
                                           : kernel->item_size == 16 && is_vector;
-    const int threads = may_split ? matmul_threads(ns_of(kernel, &x)) : 1;
-    if (!thin && matmul_packed(kernel_for(kernel, &x), &x, threads)) {
+    const int threads = may_split ? matmul_threads(policy, ns_of(kernel, &x)) : 1;
+    if (!thin && matmul_packed(policy, kernel_for(kernel, &x), &x, threads)) {
         return;
     }
     struct strips strips = {kernel, &x};
     const ptrdiff_t longer = x.n >= x.m ? x.n : x.m;
-    matmul_split((longer + STRIP - 1) / STRIP, threads > 1 ? 1e9 : 0, run_strips, &strips);
+    matmul_split(policy, (longer + STRIP - 1) / STRIP, threads > 1 ? 1e9 : 0, run_strips, &strips);
 }
 
 /* ---- stacks ---- */
@@ -235,19 +234,21 @@ static void run_parts(void *context, int index)
     }
 }
 
-void matmul_split(ptrdiff_t count, double ns, matmul_part *run, void *context)
+void matmul_split(const struct policy *policy, ptrdiff_t count, double ns, matmul_part *run,
+                  void *context)
 {
-    const int threads = count > 1 ? matmul_threads(ns * (double)count) : 1;
+    const int threads = count > 1 ? matmul_threads(policy, ns * (double)count) : 1;
     if (threads == 1) {
         run(context, 0, count);
         return;
     }
     const ptrdiff_t part = count / (8 * (ptrdiff_t)threads);
     struct split split = {run, context, count, part > 0 ? part : 1, 0};
-    region_run(threads, run_parts, &split);
+    region_run(policy, threads, run_parts, &split);
 }
 
 struct stack_run {
+    const struct policy *policy;
     const struct matmul_kernel *kernel;
     const struct matrices *x;
     const struct stack *stack;
@@ -270,7 +271,7 @@ static void run_stack(void *context, ptrdiff_t first, ptrdiff_t count)
         if (x.k == 0) {
             zero(&x, run->kernel->item_size);
         } else {
-            run_one(run->kernel, &x, run->may_split);
+            run_one(run->policy, run->kernel, &x, run->may_split);
         }
         x.a += run->stack->a;
         x.b += run->stack->b;
@@ -278,17 +279,17 @@ static void run_stack(void *context, ptrdiff_t first, ptrdiff_t count)
     }
 }
 
-void matmul_run(const struct matmul_kernel *kernel, const struct matrices *matrices,
-                const struct stack *stack)
+void matmul_run(const struct policy *policy, const struct matmul_kernel *kernel,
+                const struct matrices *matrices, const struct stack *stack)
 {
     struct matrices x = *matrices;
     normalise(&x, (ptrdiff_t)kernel->item_size);
     if (x.m == 0 || x.n == 0 || stack->count == 0) {
         return;
     }
-    struct stack_run run = {kernel, &x, stack, false};
+    struct stack_run run = {policy, kernel, &x, stack, false};
     const double ns = ns_of(kernel, &x);
-    const int threads = matmul_threads(ns * (double)stack->count);
+    const int threads = matmul_threads(policy, ns * (double)stack->count);
     /* A few large matrices are better split themselves. */
     if (threads > 1 && ns > BREAK_EVEN_NS * 10.0 && stack->count < 4 * (ptrdiff_t)threads) {
         run.may_split = true;
@@ -297,6 +298,6 @@ void matmul_run(const struct matmul_kernel *kernel, const struct matrices *matri
         run.may_split = true;
         run_stack(&run, 0, 1);
     } else {
-        matmul_split(stack->count, most(ns, 20), run_stack, &run);
+        matmul_split(policy, stack->count, most(ns, 20), run_stack, &run);
     }
 }

@@ -42,7 +42,8 @@ static void multiply(void *context, ptrdiff_t first, ptrdiff_t count)
                               left < count * ROWS_PER_PART ? left : count * ROWS_PER_PART);
 }
 
-static bool run_packed(const struct matmul_bits *kernel, const struct matrices *x, bool may_split)
+static bool run_packed(const struct policy *policy, const struct matmul_bits *kernel,
+                       const struct matrices *x, bool may_split)
 {
     struct bits_product product = {
         .kernel = kernel, .x = x, .a_words = (x->k + 63) / 64, .b_words = (x->n + 63) / 64};
@@ -56,9 +57,9 @@ static bool run_packed(const struct matmul_bits *kernel, const struct matrices *
     product.a = (uint64_t *)(workspace.data + b_bytes);
     const double a_ns = may_split ? (double)x->k * 4 : 0, b_ns = may_split ? (double)x->n * 4 : 0;
     const double ns = may_split ? (double)(x->k + x->n) * ROWS_PER_PART : 0;
-    matmul_split((x->m + 63) / 64, a_ns, pack_a, &product);
-    matmul_split((x->k + 63) / 64, b_ns, pack_b, &product);
-    matmul_split((x->m + ROWS_PER_PART - 1) / ROWS_PER_PART, ns, multiply, &product);
+    matmul_split(policy, (x->m + 63) / 64, a_ns, pack_a, &product);
+    matmul_split(policy, (x->k + 63) / 64, b_ns, pack_b, &product);
+    matmul_split(policy, (x->m + ROWS_PER_PART - 1) / ROWS_PER_PART, ns, multiply, &product);
     workspace_give_back(workspace);
     return true;
 }
@@ -81,11 +82,12 @@ static void dots(void *context, ptrdiff_t first, ptrdiff_t count)
     workspace_give_back(workspace);
 }
 
-static void run_dots(const struct matmul_bits *kernel, const struct matrices *x, bool may_split)
+static void run_dots(const struct policy *policy, const struct matmul_bits *kernel,
+                     const struct matrices *x, bool may_split)
 {
     struct bits_product product = {.kernel = kernel, .x = x, .a_words = (x->k + 63) / 64};
     const double ns = may_split ? (double)x->k * COLUMNS_PER_PART * 0.05 : 0;
-    matmul_split((x->n + COLUMNS_PER_PART - 1) / COLUMNS_PER_PART, ns, dots, &product);
+    matmul_split(policy, (x->n + COLUMNS_PER_PART - 1) / COLUMNS_PER_PART, ns, dots, &product);
 }
 
 static void transpose(struct matrices *x)
@@ -94,8 +96,8 @@ static void transpose(struct matrices *x)
                            x->a_row, x->c_column, x->c_row, x->n,        x->k,   x->m};
 }
 
-static void run_one(const struct matmul_bits *kernel, const struct matrices *matrices,
-                    bool may_split)
+static void run_one(const struct policy *policy, const struct matmul_bits *kernel,
+                    const struct matrices *matrices, bool may_split)
 {
     struct matrices x = *matrices;
     if (x.n < x.m && x.n <= MOST_DOT_ROWS) {
@@ -103,13 +105,14 @@ static void run_one(const struct matmul_bits *kernel, const struct matrices *mat
     }
     const bool thin = x.m <= MOST_DOT_ROWS;
     if (thin && x.m > 1 && x.b_k == 1 && x.b_column != 1) {
-        run_dots(kernel, &x, may_split);
-    } else if (thin || !run_packed(kernel, &x, may_split)) {
+        run_dots(policy, kernel, &x, may_split);
+    } else if (thin || !run_packed(policy, kernel, &x, may_split)) {
         kernel->direct(&x);
     }
 }
 
 struct bits_stack {
+    const struct policy *policy;
     const struct matmul_bits *kernel;
     const struct matrices *x;
     const struct stack *stack;
@@ -124,25 +127,25 @@ static void run_stack(void *context, ptrdiff_t first, ptrdiff_t count)
     x.b += first * run->stack->b;
     x.c += first * run->stack->c;
     for (ptrdiff_t i = 0; i < count; i++) {
-        run_one(run->kernel, &x, run->may_split);
+        run_one(run->policy, run->kernel, &x, run->may_split);
         x.a += run->stack->a;
         x.b += run->stack->b;
         x.c += run->stack->c;
     }
 }
 
-void matmul_bits_run(const struct matmul_bits *kernel, const struct matrices *x,
-                     const struct stack *stack)
+void matmul_bits_run(const struct policy *policy, const struct matmul_bits *kernel,
+                     const struct matrices *x, const struct stack *stack)
 {
     if (x->m == 0 || x->n == 0 || stack->count == 0) {
         return;
     }
-    struct bits_stack run = {kernel, x, stack, true};
+    struct bits_stack run = {policy, kernel, x, stack, true};
     const double elements =
         (double)x->m * (double)x->k + (double)x->k * (double)x->n + (double)x->m * (double)x->n;
     if (elements < 1e6 && stack->count > 1) {
         run.may_split = false;
-        matmul_split(stack->count, 20 + elements * 0.1, run_stack, &run);
+        matmul_split(policy, stack->count, 20 + elements * 0.1, run_stack, &run);
     } else {
         run_stack(&run, 0, stack->count);
     }

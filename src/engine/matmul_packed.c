@@ -22,6 +22,7 @@ enum {
 
 /* Counts rows, columns and k of a matrix, unless the name says panels or groups. */
 struct product {
+    const struct policy *policy;
     const struct matmul_kernel *kernel;
     const struct matrices *x;
     ptrdiff_t chunk_rows, chunk_columns, chunk_k; /* multiples of panels and groups */
@@ -212,10 +213,10 @@ static void compute_chunk(struct product *product, int threads)
     struct shares shares;
     shares_initialize(&shares, 0, panels, 1, 1, threads);
     product->shares = &shares;
-    region_run(threads, pack_share, product);
+    region_run(product->policy, threads, pack_share, product);
     product->shares = NULL;
     atomic_store(&product->next_block, 0);
-    region_run(threads, compute_share, product);
+    region_run(product->policy, threads, compute_share, product);
 }
 
 static void compute_chunks(struct product *product, int threads)
@@ -273,9 +274,10 @@ static void choose_blocks(struct product *product, int threads)
     product->block_columns = across;
 }
 
-bool matmul_packed(const struct matmul_kernel *kernel, const struct matrices *x, int threads)
+bool matmul_packed(const struct policy *policy, const struct matmul_kernel *kernel,
+                   const struct matrices *x, int threads)
 {
-    struct product product = {.kernel = kernel, .x = x};
+    struct product product = {.policy = policy, .kernel = kernel, .x = x};
     choose_blocks(&product, threads);
     const size_t groups = (size_t)groups_of(kernel, product.chunk_k);
     const size_t a_bytes =

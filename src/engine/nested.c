@@ -357,6 +357,6 @@ void nested_run(struct elementwise *loop, void *call, struct nested *nested, boo
     }
     shares_initialize(&tiling.shares, done, tiling.tiles, 1, 1, threads);
     loop->before_threads(call);
-    region_run(threads, run_share, &tiling);
+    region_run(loop->policy, threads, run_share, &tiling);
     loop->after_threads(call);
 }

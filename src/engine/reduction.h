@@ -1,15 +1,17 @@
-/* Reductions over whole operands, on all cores. */
+/* Reductions of whole operands, on all cores. */
 #ifndef NUMC_REDUCTION_H
 #define NUMC_REDUCTION_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-struct reduction;
+struct policy;
+struct reduction_kernel;
 
 /* outer * inner results, each of groups * n elements. Steps are in bytes. */
-struct reduce {
-    const struct reduction *kernel;
+struct reduction {
+    const struct policy *policy;
+    const struct reduction_kernel *kernel;
     const char *data;
     char *out;
     ptrdiff_t outer, inner, groups, n;
@@ -19,8 +21,8 @@ struct reduce {
     bool onto; /* results are combined with what is in `out` */
 };
 
-/* The bits of the results do not depend on the number of threads. Returns whether there was memory to
- * do it; if not, nothing is written. */
-bool reduce_run(const struct reduce *reduce);
+/* The bits of the results do not depend on the number of threads. False if memory was refused: nothing
+ * is written then. */
+bool reduction_compute(const struct reduction *reduction);
 
 #endif

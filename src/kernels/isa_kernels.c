@@ -7,7 +7,7 @@
 
 #ifdef MATMUL_ONLY
 static const struct kernel *const rows[] = {NULL};
-static const struct reduction *const reductions[] = {NULL};
+static const struct reduction_kernel *const reductions[] = {NULL};
 #else
 #include "kernels/reduction/reduction_kernels.h"
 

@@ -99,13 +99,13 @@ const struct kernel *kernels_find(const char *op, char kind, size_t item_size)
     return best;
 }
 
-const struct reduction *reduction_find(const char *op, char kind, size_t item_size)
+const struct reduction_kernel *reduction_kernel_find(const char *op, char kind, size_t item_size)
 {
     detect();
-    const struct reduction *best = NULL;
+    const struct reduction_kernel *best = NULL;
     for (int i = 0; i < selected_count; i++) {
-        for (const struct reduction *const *row = isas[i]->reductions; supported[i] && *row != NULL;
-             row++) {
+        for (const struct reduction_kernel *const *row = isas[i]->reductions;
+             supported[i] && *row != NULL; row++) {
             if ((*row)->kind == kind && (*row)->item_size == item_size &&
                 strcmp((*row)->op, op) == 0) {
                 best = *row;
@@ -113,6 +113,17 @@ const struct reduction *reduction_find(const char *op, char kind, size_t item_si
         }
     }
     return best;
+}
+
+size_t reduction_scratch_bytes(ptrdiff_t rows, size_t row_bytes)
+{
+    const size_t level_bytes = row_bytes < ROW_BYTES ? (row_bytes + 63) / 64 * 64 : ROW_BYTES;
+    size_t levels = 0;
+    for (ptrdiff_t leaves = (rows + LEAF_ROWS - 1) / LEAF_ROWS; rows > LEAF_ROWS && leaves > 0;
+         leaves /= 2) {
+        levels++;
+    }
+    return levels * level_bytes;
 }
 
 /* Whether an instruction set's matrix products can be used. */

@@ -1,5 +1,6 @@
 """``python -m numc_ufuncs bench``: this package against NumPy, on the machine at hand."""
 
+import os
 import platform
 import statistics
 import sys
@@ -15,14 +16,21 @@ from ._ufuncs import own
 
 add, matmul = own["add"], own["matmul"]
 
-# What one run cannot tell from noise, even where NumPy against itself happened to agree better.
+# One run cannot tell less than this from noise, however well NumPy agrees with itself.
 LEAST_SPREAD = 0.05
 
-SECONDS = 85.0  # for the whole bench
-ROW_SECONDS = 1.0  # of repetitions
+SECONDS = 110.0  # for the whole bench
+ROW_SECONDS = 0.5  # of repetitions, for each side
 LONGEST_ROW_SECONDS = 12.0  # a row that would take longer is skipped
 SAMPLE_SECONDS = 2e-4  # short calls are timed in groups that take this long
-LEAST_REPETITIONS, MOST_REPETITIONS = 3, 101
+LEAST_REPETITIONS, ROUNDS = 3, 5
+# Threads spin for a while after a call and would slow whoever is timed next: ours for 5 ms,
+# libgomp's for 17, OpenBLAS's for 40.
+PAUSE_SECONDS, BLAS_PAUSE_SECONDS = 0.02, 0.06
+SERIAL_SECONDS = 5e-6  # no library uses threads for calls as short as this
+COLD_SECONDS = 0.06  # of sleep before a cold call: every library's threads sleep by then
+COLD_REPETITIONS = 5
+LONGEST_COLD_SECONDS = 0.1  # a longer call hardly notices that it has to wake threads up
 BANDWIDTH_BYTES = 1 << 28
 
 ADD_SIZES = [10**power for power in range(4, 10)]
@@ -68,34 +76,78 @@ def _time(function, calls):
     return (time.perf_counter() - start) / calls
 
 
-def alternate(functions, seconds, time_calls=_time):
-    """Time functions in turn, so that whatever slows the machine meets all of them alike.
+def _group(function, time_calls):
+    """How many calls to time together, and seconds per call."""
+    calls = 1
+    while (seconds := time_calls(function, calls)) * calls < SAMPLE_SECONDS:
+        calls *= 4
+    return calls, seconds
+
+
+def alternate(functions, seconds, time_calls=_time, pause=PAUSE_SECONDS):
+    """Time functions in rounds, each after a pause and with its own threads awake.
 
     Parameters
     ----------
     functions : sequence
         What `time_calls` takes: callables without arguments, each called before.
     seconds : float
-        Time to spend, but at least three repetitions.
+        Time to spend on each of them, but at least one repetition in each round.
     time_calls : callable, optional
         Given one of `functions` and a number of calls, returns seconds per call.
+    pause : float, optional
+        Seconds that threads of the function before may spin.
 
     Returns
     -------
     list of list of float
         For each function, seconds per call in each repetition.
     """
-    calls = 1
-    while calls * min(time_calls(f, calls) for f in functions) < SAMPLE_SECONDS and seconds > 0:
-        calls *= 4
+    groups = [_group(function, time_calls) for function in functions]
+    longest = max(per_call for _, per_call in groups)
+    rounds = ROUNDS if longest < seconds else LEAST_REPETITIONS
     samples = [[] for _ in functions]
-    end = time.perf_counter() + seconds
-    while len(samples[0]) < MOST_REPETITIONS:
-        for function, times in zip(functions, samples, strict=True):
+    for _ in range(rounds):
+        for function, (calls, per_call), times in zip(functions, groups, samples, strict=True):
+            if longest > SERIAL_SECONDS:
+                time.sleep(pause)
+            if per_call < pause:
+                time_calls(function, calls)  # wakes its threads up
+            end = time.perf_counter() + seconds / rounds
             times.append(time_calls(function, calls))
-        if len(samples[0]) >= LEAST_REPETITIONS and time.perf_counter() > end:
-            break
+            while time.perf_counter() < end:
+                times.append(time_calls(function, calls))
     return samples
+
+
+def cold(functions, repetitions, time_calls=_time, pause=COLD_SECONDS):
+    """Time single calls in turn, each after a pause in which all threads fall asleep."""
+    samples = [[] for _ in functions]
+    for _ in range(repetitions):
+        for function, times in zip(functions, samples, strict=True):
+            time.sleep(pause)
+            times.append(time_calls(function, 1))
+    return samples
+
+
+def blas():
+    """NumPy's BLAS, which of its kernels runs, and what in the environment holds it back."""
+    try:
+        import threadpoolctl
+    except ImportError:
+        libraries = ["kernel unknown: threadpoolctl is not installed"]
+    else:
+        libraries = [
+            f"{library['internal_api']} {library['version']} {library.get('architecture')}"
+            for library in threadpoolctl.threadpool_info()
+            if library["user_api"] == "blas"
+        ]
+    held = [
+        f"UNSET {name}={os.environ[name]}: it holds NumPy's BLAS back"
+        for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+        if name in os.environ
+    ]
+    return "; ".join(libraries + held)
 
 
 def spread(samples):
@@ -139,7 +191,7 @@ def _matmul_calls(case, rng):
     out = np.empty(shape, case.dtype)
     expected = np.matmul(a, b)
     matmul(a, b, out=out)
-    # An error of another size than allowed, and not a number at all, both count as different.
+    # Also different where a result is NaN: that compares as False.
     same = bool(np.all(np.abs(out - expected) <= tolerance * np.abs(expected)))
     return (lambda: np.matmul(a, b, out=out)), (lambda: matmul(a, b, out=out)), same
 
@@ -159,7 +211,8 @@ class Bench:
         self.rows = []
         self.skipped = []
         self._progress = progress
-        self._row_seconds = 0.01 if quick else ROW_SECONDS
+        self._row_seconds = 0.005 if quick else ROW_SECONDS
+        self._cold_pause = 0.0 if quick else COLD_SECONDS
         self._add_sizes = QUICK_ADD_SIZES if quick else ADD_SIZES
         self._matmul_sizes = QUICK_MATMUL_SIZES if quick else MATMUL_SIZES
         # It takes three such arrays; like the cases, it leaves half of the free memory free.
@@ -176,6 +229,7 @@ class Bench:
         bandwidth = _core.stream_bandwidth(self._bandwidth_bytes, configuration["threads"])
         return {
             "cpu": _machine.cpu_model(),
+            "blas": blas(),
             "cpus": _machine.cpus(),
             "memory_bytes": _machine.total_memory(),
             "free_memory_bytes": _machine.free_memory(),
@@ -218,7 +272,7 @@ class Bench:
 
     def _affordable(self, case, growth):
         """Whether a case that is `growth` times the previous one of its name fits the time."""
-        expected = self._pair_seconds.get(case.name, 0.0) * growth * (LEAST_REPETITIONS + 1)
+        expected = self._pair_seconds.get(case.name, 0.0) * growth * (LEAST_REPETITIONS + 2)
         if expected <= min(LONGEST_ROW_SECONDS, self._end - time.perf_counter()):
             return True
         self._pair_seconds[case.name] = float("inf")
@@ -227,11 +281,17 @@ class Bench:
 
     def _measure(self, case, prepare):
         self._progress(f"{case.name} {case.n:,}")
-        theirs, ours, same = prepare()
-        samples = alternate((theirs, ours), self._row_seconds)
+        *calls, same = prepare()
+        pause = BLAS_PAUSE_SECONDS if case.op == "matmul" else PAUSE_SECONDS
+        samples = alternate(calls, self._row_seconds, pause=pause)
         numpy_seconds, our_seconds = map(statistics.median, samples)
         self._pair_seconds[case.name] = numpy_seconds + our_seconds
         rate = case.operations / our_seconds
+        cold_ratio = None
+        if numpy_seconds < LONGEST_COLD_SECONDS:
+            samples_of_cold = cold(calls, COLD_REPETITIONS, pause=self._cold_pause)
+            cold_numpy, cold_ours = map(statistics.median, samples_of_cold)
+            cold_ratio = cold_numpy / cold_ours
         self.rows.append(
             {
                 "op": case.op,
@@ -242,6 +302,7 @@ class Bench:
                 "our_seconds": our_seconds,
                 "repetitions": len(samples[0]),
                 "ratio": numpy_seconds / our_seconds,
+                "cold_ratio": cold_ratio,
                 "numpy_spread": spread(samples[0]),
                 "rate": rate / 1e9,
                 "unit": case.unit,
@@ -293,6 +354,7 @@ def header(machine):
         f"{machine['last_level_cache_bytes'] / (1 << 20):.0f} MiB last-level cache",
         f"ISA {machine['isa']} (of {', '.join(machine['isa_available'])}), "
         f"threads {machine['threads']} ({machine['threads_reason']})",
+        f"BLAS {machine['blas']}",
         f"limit: {machine['bandwidth_bytes_per_second'] / 1e9:.1f} GB/s, a plain streaming add of "
         f"{machine['bandwidth_array_bytes'] >> 20} MiB arrays on the same threads",
     ]
@@ -301,14 +363,16 @@ def header(machine):
 def table(rows):
     """Lines of the table, one for each row."""
     lines = [
-        f"{'case':20} {'n':>13} {'NumPy':>9} {'ours':>9} {'ratio':>6} {'ours':>14} {'of limit':>8}"
+        f"{'case':20} {'n':>13} {'NumPy':>9} {'ours':>9} {'ratio':>6} {'cold':>6} {'ours':>14}"
+        f" {'of limit':>8}"
     ]
     for row in rows:
-        share = row["share_of_limit"]
+        share, cold_ratio = row["share_of_limit"], row["cold_ratio"]
         lines.append(
             f"{row['op']} {row['dtype']} {row['output']}".ljust(20)
             + f" {row['n']:>13,} {_duration(row['numpy_seconds']):>9}"
             + f" {_duration(row['our_seconds']):>9} {row['ratio']:>6.2f}"
+            + f" {'-' if cold_ratio is None else f'{cold_ratio:.2f}':>6}"
             + f" {row['rate']:>6.1f} {row['unit']:<7}"
             + f" {'-' if share is None else f'{share:.0%}':>8} {_verdict(row)}".rstrip()
         )
@@ -322,9 +386,10 @@ def report(bench):
     for reason in bench.skipped:
         print(f"skipped: {reason}")
     print(
-        "Medians of alternating calls; ratio = NumPy / ours. SLOWER: by more than the spread of\n"
-        f"NumPy against itself in this run, and by more than {LEAST_SPREAD:.0%}.\n"
-        "-: no limit measured, or the arrays fit the cache."
+        "Medians of calls in turn; ratio = NumPy / ours; cold: of single calls, each after\n"
+        f"{COLD_SECONDS * 1e3:.0f} ms of sleep. SLOWER: by more than the spread of NumPy against\n"
+        f"itself in this run, and by more than {LEAST_SPREAD:.0%}.\n"
+        "-: not measured; or, of the limit, the arrays fit the cache."
     )
 
 

@@ -2,10 +2,11 @@
 #ifndef NUMC_CALL_H
 #define NUMC_CALL_H
 
+#include "dtypes.h"
 #include "elementwise_loop.h"
 #include "matmul_loop.h"
 
-enum { CALL_TYPES = NPY_HALF + 1, CALL_MOST_INPUTS = 3, CALL_MOST_OPERANDS = CALL_MOST_INPUTS + 1 };
+enum { CALL_TYPES = DTYPES, CALL_MOST_INPUTS = 3, CALL_MOST_OPERANDS = CALL_MOST_INPUTS + 1 };
 
 /* What a ufunc of one output does with inputs that are all of one dtype. */
 struct call_table {

@@ -1,5 +1,6 @@
 /* Which dtypes may take the short way, and what computes them there. NumPy is asked, not guessed. */
 #include "call.h"
+#include "dtypes.h"
 
 #include <string.h>
 
@@ -31,13 +32,6 @@ static int is_numpys_choice(PyUFuncObject *ufunc, int type, const char types[])
     return is;
 }
 
-static const struct kernel *quotient_kernel(const struct call_table *table, PyArray_Descr *dtype)
-{
-    const int type = dtype->type_num;
-    const char kind = PyTypeNum_ISBOOL(type) ? 'b' : PyTypeNum_ISSIGNED(type) ? 'i' : 'u';
-    return kernels_find(table->name, kind, (size_t)PyDataType_ELSIZE(dtype));
-}
-
 /* Integers that NumPy casts to float64, where the kernel for those is ours. */
 static int add_conversions(struct call_table *table, PyUFuncObject *ufunc)
 {
@@ -49,30 +43,28 @@ static int add_conversions(struct call_table *table, PyUFuncObject *ufunc)
     memset(numpys, NPY_DOUBLE, sizeof numpys);
     for (int type = 0; type < CALL_TYPES; type++) {
         struct call_row *entry = &table->row[type];
-        if (entry->input != NULL || !(PyTypeNum_ISINTEGER(type) || PyTypeNum_ISBOOL(type))) {
+        if (entry->input != NULL || !dtype_is_integer(type)) {
             continue;
         }
         const int choice = is_numpys_choice(ufunc, type, numpys);
         if (choice < 0) {
             return -1;
         }
-        PyArray_Descr *dtype = PyArray_DescrFromType(type);
-        const struct kernel *kernel = choice == 1 ? quotient_kernel(table, dtype) : NULL;
+        const struct dtype dtype = dtype_of(type);
+        const struct kernel *kernel =
+            choice == 1 ? kernels_find(table->name, dtype.kind, dtype.size) : NULL;
         if (kernel != NULL && table->converting == NULL) {
             table->converting = PyMem_Calloc(CALL_TYPES, sizeof *table->converting);
         }
         if (kernel == NULL || table->converting == NULL) {
-            Py_DECREF((PyObject *)dtype);
             continue;
         }
         const char types[] = {(char)type, (char)type, NPY_DOUBLE};
         entry->loop = &table->converting[type];
         entry->converts = true;
-        entry->input = dtype;
+        entry->input = PyArray_DescrFromType(type);
         entry->output = PyArray_DescrFromType(NPY_DOUBLE);
-        if (loop_initialize(entry->loop, types, 2, 3, NULL, NULL, kernel, NULL) < 0) {
-            return -1;
-        }
+        loop_initialize(entry->loop, types, 2, 3, NULL, NULL, kernel, NULL);
     }
     return 0;
 }
@@ -88,7 +80,7 @@ int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct
     }
     for (int row = 0; row < ufunc->ntypes; row++) {
         const char *types = ufunc->types + row * ufunc->nargs;
-        bool alike = PyTypeNum_ISNUMBER(types[0]) || PyTypeNum_ISBOOL(types[0]);
+        bool alike = dtype_is_number(types[0]);
         for (int i = 1; i < ufunc->nin; i++) {
             alike = alike && types[i] == types[0];
         }

@@ -155,7 +155,7 @@ enum device_state device_state(int ordinal)
 /* Under the lock. */
 static void start(struct slot *slot)
 {
-    if (slot->pipeline == NULL) { /* not the fake device's */
+    if (slot->pipeline == NULL) { /* not a test's */
         slot->pipeline = pipeline_new(slot->device, memory_limit);
         if (slot->pipeline == NULL) {
             strcpy(slot->reason, "out of host memory");
@@ -176,7 +176,7 @@ enum device_state device_start(int ordinal)
     struct paths paths;
     char why[REASON_BYTES] = "";
     int count = 1;
-    if (slot->device == NULL) { /* not the fake one */
+    if (slot->device == NULL) { /* not a test's */
         count = count_devices(why, sizeof why);
         if (count > ordinal) {
             find_cublas(&paths);
@@ -284,28 +284,28 @@ bool device_is_usable(int ordinal, char *why, size_t size)
 
 /* ---- tests ---- */
 
-static double fake_step;
-static _Atomic double fake_now;
+static double clock_step_set;
+static _Atomic double clock_now;
 
-static double fake_clock(void)
+static double stepping_clock(void)
 {
-    fake_now = fake_now + fake_step;
-    return fake_now;
+    clock_now = clock_now + clock_step_set;
+    return clock_now;
 }
 
 void devices_set_clock(double step)
 {
-    fake_step = step;
-    device_choice.clock = step != 0 ? fake_clock : choice_clock;
+    clock_step_set = step;
+    device_choice.clock = step != 0 ? stepping_clock : choice_clock;
 }
 
-void devices_replace(struct device *fake, double clock_step)
+void devices_replace(struct device *device, double clock_step)
 {
     struct slot *slot = &slots[0];
     pthread_mutex_lock(&lock);
     pipeline_delete(slot->pipeline);
-    slot->pipeline = fake != NULL ? pipeline_new(fake, memory_limit) : NULL;
-    slot->device = fake;
+    slot->pipeline = device != NULL ? pipeline_new(device, memory_limit) : NULL;
+    slot->device = device;
     slot->state = slot->pipeline != NULL && clock_step == 0 ? DEVICE_UP : DEVICE_UNUSED;
     cuda_in_use = slot->pipeline != NULL;
     memset(&device_choice, 0, sizeof device_choice);

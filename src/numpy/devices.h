@@ -43,9 +43,9 @@ int devices_list(char name[MOST_DEVICES][256], char *why, size_t size);
  * not. Holds the GIL. */
 bool device_is_usable(int ordinal, char *why, size_t size);
 
-/* For tests: a fake device in the place of number 0; NULL takes it away. It is up if no clock is
+/* For tests: a device in the place of number 0; NULL takes it away. It is up if no clock is
  * set; otherwise it waits to be started. */
-void devices_replace(struct device *fake, double clock_step);
+void devices_replace(struct device *device, double clock_step);
 
 /* For tests: time advances by so many seconds at each look; 0: the real clock. */
 void devices_set_clock(double step);

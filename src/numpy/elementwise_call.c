@@ -307,7 +307,7 @@ static void run_ranges(struct ranges *ranges, int threads)
     }
     shares_initialize(&ranges->shares, done, ranges->n, RANGE_ELEMENTS, RANGE_ELEMENTS, threads);
     work->before_threads(&ranges->failure);
-    region_run(threads, run_share, ranges);
+    region_run(work->policy, threads, run_share, ranges);
     work->after_threads(&ranges->failure);
 }
 

@@ -1,9 +1,11 @@
 /* Adapts NumPy's inner loops, and our kernels, to the parallel engine. */
 #include "elementwise_loop.h"
 
+#include "dtypes.h"
 #include "errors.h"
 #include "options.h"
-#include "reduction_call.h"
+#include "policy_in_use.h"
+#include "reduction_loop.h"
 
 _Static_assert(sizeof(npy_intp) == sizeof(ptrdiff_t), "steps are handed on without conversion");
 
@@ -96,16 +98,16 @@ static bool allows_threads(const struct elementwise *work)
 bool loop_is_parallel(const char types[], int inputs, int operands)
 {
     for (int i = 0; i < operands; i++) {
-        if (types[i] == NPY_OBJECT || PyTypeNum_ISFLEXIBLE(types[i])) {
+        if (dtype_of(types[i]).size == 0) {
             return false;
         }
     }
     return inputs < operands && operands <= MOST_OPERANDS;
 }
 
-int loop_initialize(struct loop *loop, const char types[], int inputs, int operands,
-                    PyUFuncGenericFunction numpy_function, void *numpy_data,
-                    const struct kernel *kernel, PyObject *serial_if)
+void loop_initialize(struct loop *loop, const char types[], int inputs, int operands,
+                     PyUFuncGenericFunction numpy_function, void *numpy_data,
+                     const struct kernel *kernel, PyObject *serial_if)
 {
     loop->work.run = run_part;
     loop->work.run_rows = run_rows;
@@ -113,15 +115,11 @@ int loop_initialize(struct loop *loop, const char types[], int inputs, int opera
     loop->work.before_threads = failure_before_threads;
     loop->work.after_threads = failure_after_threads;
     loop->work.asks_for_order = kernel != NULL;
+    loop->work.policy = &policy_in_use;
     loop->work.inputs = inputs;
     loop->work.operands = operands;
     for (int i = 0; i < operands; i++) {
-        PyArray_Descr *dtype = PyArray_DescrFromType(types[i]);
-        if (dtype == NULL) {
-            return -1;
-        }
-        loop->work.item_size[i] = (size_t)PyDataType_ELSIZE(dtype);
-        Py_DECREF(dtype);
+        loop->work.item_size[i] = dtype_of(types[i]).size;
     }
     elementwise_initialize(&loop->work);
     loop->numpy_function = numpy_function;
@@ -130,7 +128,6 @@ int loop_initialize(struct loop *loop, const char types[], int inputs, int opera
     loop->kernel_takes_any_step =
         kernel != NULL && (types[0] == NPY_HALF || numpy_function == NULL);
     loop->serial_if = serial_if;
-    return 0;
 }
 
 void loop_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data)
@@ -141,7 +138,8 @@ void loop_run(char **args, const npy_intp *dimensions, const npy_intp *steps, vo
         return;
     }
     const bool entered = options_enter_loop();
-    if (loop->reduction == NULL || !reduce_in_loop(loop->reduction, args, dimensions[0], steps)) {
+    if (loop->reduction == NULL ||
+        !reduction_in_loop(loop->reduction, args, dimensions[0], steps)) {
         struct failure failure = {.threads_run = false};
         elementwise_run(&loop->work, &failure, args, steps, dimensions[0]);
     }

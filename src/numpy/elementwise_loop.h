@@ -13,10 +13,10 @@ struct loop {
     struct elementwise work;
     PyUFuncGenericFunction numpy_function; /* NULL: it has none, a kernel does all */
     void *numpy_data;
-    const struct kernel *kernel;       /* NULL: NumPy's loop runs */
-    bool kernel_takes_any_step;        /* and beats NumPy's loop, which converts half by half */
-    const struct reduction *reduction; /* likewise, for calls that reduce or accumulate */
-    PyObject *serial_if;               /* called before threads run it, unless NULL */
+    const struct kernel *kernel; /* NULL: NumPy's loop runs */
+    bool kernel_takes_any_step;  /* and beats NumPy's loop, which converts half by half */
+    const struct reduction_kernel *reduction; /* likewise, for calls that reduce or accumulate */
+    PyObject *serial_if;                      /* called before threads run it, unless NULL */
 };
 
 /* Whether the engine may run a loop of these dtypes: not if elements are Python objects, or have
@@ -24,9 +24,9 @@ struct loop {
 bool loop_is_parallel(const char types[], int inputs, int operands);
 
 /* Prepares `loop` for one row of a ufunc's table. */
-int loop_initialize(struct loop *loop, const char types[], int inputs, int operands,
-                    PyUFuncGenericFunction numpy_function, void *numpy_data,
-                    const struct kernel *kernel, PyObject *serial_if);
+void loop_initialize(struct loop *loop, const char types[], int inputs, int operands,
+                     PyUFuncGenericFunction numpy_function, void *numpy_data,
+                     const struct kernel *kernel, PyObject *serial_if);
 
 /* The kernel that computes n elements in this thread, at once; NULL if that is not the way. */
 elementwise_kernel *loop_tiny_kernel(const struct loop *loop, const npy_intp step[], npy_intp n);

@@ -2,9 +2,9 @@
 #include "environment.h"
 
 #include "devices.h"
-#include "engine/elementwise.h"
 #include "kernels/kernels.h"
 #include "threads/limit.h"
+#include "threads/pool.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -41,18 +41,18 @@ static int warn_ignored(const char *name, const char *value, const char *rule)
     return environment_warn("%s='%s' is ignored: it must be %s", name, value, rule);
 }
 
-/* A decimal number from 1 to `most`, which `rule` tells; 0 when the variable is unset or empty. */
-static int read_number(const char *name, unsigned long long most, const char *rule,
-                       unsigned long long *number)
+/* A decimal number from `least` to `most`, which `rule` tells; kept when the variable is unset or
+ * empty. */
+static int read_number(const char *name, unsigned long long least, unsigned long long most,
+                       const char *rule, unsigned long long *number)
 {
-    *number = 0;
     const char *text = getenv(name);
     if (text == NULL || *text == '\0') {
         return 0;
     }
     errno = 0;
     const unsigned long long value = strtoull(text, NULL, 10);
-    if (text[strspn(text, "0123456789")] != '\0' || errno != 0 || value < 1 || value > most) {
+    if (text[strspn(text, "0123456789")] != '\0' || errno != 0 || value < least || value > most) {
         return warn_ignored(name, text, rule);
     }
     *number = value;
@@ -71,15 +71,15 @@ static int apply_isa(void)
 int environment_apply(void)
 {
     static const char positive[] = "an integer of at least 1";
-    unsigned long long most_threads, threshold, device_memory;
+    unsigned long long most_threads = 0, device_memory = 0, spin_us = WORKER_SPIN_US;
     if (apply_isa() < 0 ||
-        read_number("NUMC_GPU_MEMORY_LIMIT", SIZE_MAX, "a number of bytes", &device_memory) < 0 ||
-        read_number("NUMC_NUM_THREADS", INT_MAX, positive, &most_threads) < 0 ||
-        read_number("NUMC_PARALLEL_THRESHOLD", INT_MAX, positive, &threshold) < 0) {
+        read_number("NUMC_GPU_MEMORY_LIMIT", 1, SIZE_MAX, "a number of bytes", &device_memory) <
+            0 ||
+        read_number("NUMC_NUM_THREADS", 1, INT_MAX, positive, &most_threads) < 0 ||
+        read_number("NUMC_SPIN_US", 0, INT_MAX, "a number of microseconds", &spin_us) < 0) {
         return -1;
     }
-    const char *cgroup_root = getenv("NUMC_CGROUP_ROOT");
-    threads_initialize((int)most_threads, cgroup_root != NULL ? cgroup_root : "");
-    elementwise_set_threshold((int)threshold);
+    threads_initialize((int)most_threads, "");
+    pool_set_spin_us((int)spin_us);
     return devices_initialize((size_t)device_memory);
 }

@@ -1,6 +1,9 @@
 /* Adapts the loops of matmul and its relatives to the parallel engine. */
 #include "matmul_loop.h"
 
+#include "dtypes.h"
+#include "policy_in_use.h"
+
 #include <string.h>
 
 enum {
@@ -35,12 +38,10 @@ bool gufunc_is_named(const char *name, enum gufunc *gufunc)
     return false;
 }
 
+/* Halves have kernels of their own kind. */
 static char kind_of(int type)
 {
-    return PyTypeNum_ISINTEGER(type) ? 'i'
-           : type == NPY_HALF        ? 'e'
-           : PyTypeNum_ISFLOAT(type) ? 'f'
-                                     : '\0';
+    return type == NPY_HALF ? 'e' : dtype_modular_kind(type);
 }
 
 bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char types[], int operands,
@@ -49,21 +50,14 @@ bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char ty
     const int type = types[0];
     *loop = (struct gufunc_loop){.numpy_function = numpy_function, .numpy_data = numpy_data};
     if (!gufunc_is_named(name, &loop->gufunc) || operands != 3 || types[1] != type ||
-        types[2] != type || numpy_function == NULL ||
-        !(PyTypeNum_ISNUMBER(type) || type == NPY_BOOL)) {
+        types[2] != type || numpy_function == NULL || !dtype_is_number(type)) {
         return false;
     }
-    PyArray_Descr *dtype = PyArray_DescrFromType(type);
-    if (dtype == NULL) {
-        PyErr_Clear();
-        return false;
-    }
-    const size_t size = (size_t)PyDataType_ELSIZE(dtype);
-    Py_DECREF(dtype);
-    loop->kernel = kind_of(type) != '\0' ? matmul_kernel_find(kind_of(type), size, false) : NULL;
+    const struct dtype dtype = dtype_of(type);
+    loop->kernel = matmul_kernel_find(kind_of(type), dtype.size, false);
     loop->bits = type == NPY_BOOL ? matmul_bits_find() : NULL;
-    loop->item_size = (npy_intp)size;
-    loop->is_complex = PyTypeNum_ISCOMPLEX(type);
+    loop->item_size = (npy_intp)dtype.size;
+    loop->is_complex = dtype.kind == 'c';
     loop->has_blas =
         type == NPY_FLOAT || type == NPY_DOUBLE || type == NPY_CFLOAT || type == NPY_CDOUBLE;
     return true;
@@ -207,15 +201,16 @@ void gufunc_run(char **args, const npy_intp *dimensions, const npy_intp *steps, 
     const bool by_kernel = loop->kernel != NULL && suits_kernel(loop, &x);
     count_call(by_bits || by_kernel ? &gufunc_counts.ours : &gufunc_counts.numpys);
     if (by_bits) {
-        matmul_bits_run(loop->bits, &x, &stack);
+        matmul_bits_run(&policy_in_use, loop->bits, &x, &stack);
     } else if (by_kernel) {
-        matmul_run(loop->kernel, &x, &stack);
+        matmul_run(&policy_in_use, loop->kernel, &x, &stack);
     } else if (numpy_ignores_out_step(loop, &x)) {
         run_vecmat_by_columns(loop, args, dimensions, steps);
     } else if (stack.count > 1 && may_split_numpy(loop, &x)) {
         struct numpy_call call = {loop, args, dimensions, steps, dimension_counts[loop->gufunc]};
         const double work = multiplications(&x);
-        matmul_split(stack.count, 10 + work * (loop->has_blas ? 0.05 : 0.5), run_numpy, &call);
+        matmul_split(&policy_in_use, stack.count, 10 + work * (loop->has_blas ? 0.05 : 0.5),
+                     run_numpy, &call);
     } else {
         loop->numpy_function(args, dimensions, steps, loop->numpy_data);
     }

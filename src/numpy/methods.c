@@ -6,28 +6,16 @@
 #include "plugin.h"
 #include "reduction_call.h"
 
-#include <stdbool.h>
-#include <string.h>
+#include "engine/reduction_cutoffs.h"
 
-enum { SHORT_SEGMENT = 4096 }; /* longer ones gain from kernels and threads */
+#include <stdatomic.h>
+#include <string.h>
 
 /* What methods of np.ufunc are made of; NULL if this NumPy calls them in another way. */
 typedef PyObject *fastcall(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 
 static PyCFunction numpy_at;
 static fastcall *numpy_reduce, *numpy_accumulate, *numpy_reduceat, *numpy_outer;
-
-PyObject *methods_numpy_reduce(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                               PyObject *keywords)
-{
-    return numpy_reduce(self, args, count, keywords);
-}
-
-PyObject *methods_numpy_accumulate(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                                   PyObject *keywords)
-{
-    return numpy_accumulate(self, args, count, keywords);
-}
 
 /* Whether an argument cannot have an __array_ufunc__ of its own, which is to see our ufunc, nor a
  * dtype whose loops may have been registered with ours alone. */
@@ -73,7 +61,7 @@ static bool segments_are_short(PyObject *object, PyObject *indices)
     for (int i = 0; i < PyArray_NDIM(array); i++) {
         longest = PyArray_DIM(array, i) > longest ? PyArray_DIM(array, i) : longest;
     }
-    return longest / SHORT_SEGMENT < segments;
+    return longest / REDUCTION_SEGMENT_ELEMENTS < segments;
 }
 
 /* A loop that computes a segment of a few elements takes no longer than the call of ours before it. */
@@ -98,6 +86,107 @@ static PyObject *outer(PyObject *self, PyObject *const *args, Py_ssize_t count, 
     PyObject *result = numpy_outer(self, args, count, keywords);
     options_leave(entered);
     return result;
+}
+
+/* ---- reduce and accumulate ---- */
+
+static _Atomic uint64_t reduced_arrays;
+static const char *_Atomic reduction_reason; /* why the last one was not by kernels, or NULL */
+
+uint64_t methods_reduced_arrays(void)
+{
+    return atomic_load(&reduced_arrays);
+}
+
+const char *methods_reduction_reason(void)
+{
+    return atomic_load(&reduction_reason);
+}
+
+static void note_reason(const char *reason)
+{
+    atomic_store_explicit(&reduction_reason, reason, memory_order_relaxed);
+}
+
+static PyObject *reduce_or_leave(const struct reduction_op *op, PyObject *self,
+                                 PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    struct reduction_arguments arguments;
+    struct reduction_plan plan;
+    if (!reduction_arguments_read(&arguments, args, count, keywords)) {
+        note_reason("arguments");
+        return numpy_reduce(self, args, count, keywords);
+    }
+    reduction_plan_reduce(&plan, op, &arguments);
+    note_reason(plan.reason);
+    if (plan.way == REDUCE_BY_KERNELS) {
+        PyObject *result = reduction_run(&plan);
+        if (result != NULL || PyErr_Occurred()) {
+            atomic_fetch_add_explicit(&reduced_arrays, 1, memory_order_relaxed);
+            return result;
+        }
+        note_reason("no memory");
+    }
+    PyObject *ufunc = plan.way == REDUCE_BY_NUMPY ? clone_original(self) : self;
+    return numpy_reduce(ufunc, args, count, keywords);
+}
+
+static PyObject *reduce(const struct reduction_op *op, PyObject *self, PyObject *const *args,
+                        Py_ssize_t count, PyObject *keywords)
+{
+    const bool entered = options_enter();
+    PyObject *result = reduce_or_leave(op, self, args, count, keywords);
+    options_leave(entered);
+    return result;
+}
+
+static PyObject *accumulate(const struct reduction_op *op, PyObject *self, PyObject *const *args,
+                            Py_ssize_t count, PyObject *keywords)
+{
+    struct reduction_arguments arguments;
+    const bool is_plain = reduction_arguments_read(&arguments, args, count, keywords);
+    const bool is_numpys = is_plain && reduction_plan_accumulate(op, &arguments) == REDUCE_BY_NUMPY;
+    const bool entered = options_enter();
+    PyObject *result =
+        numpy_accumulate(is_numpys ? clone_original(self) : self, args, count, keywords);
+    options_leave(entered);
+    return result;
+}
+
+static PyObject *reduce_by_add(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                               PyObject *keywords)
+{
+    return reduce(&reduction_op_add, self, args, count, keywords);
+}
+
+static PyObject *reduce_by_multiply(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                    PyObject *keywords)
+{
+    return reduce(&reduction_op_multiply, self, args, count, keywords);
+}
+
+static PyObject *reduce_by_other(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                 PyObject *keywords)
+{
+    return reduce(NULL, self, args, count, keywords);
+}
+
+static PyObject *accumulate_by_add(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                   PyObject *keywords)
+{
+    return accumulate(&reduction_op_add, self, args, count, keywords);
+}
+
+static PyObject *accumulate_by_multiply(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                        PyObject *keywords)
+{
+    return accumulate(&reduction_op_multiply, self, args, count, keywords);
+}
+
+static PyObject *accumulate_by_other(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                     PyObject *keywords)
+{
+    return accumulate(NULL, self, args, count, keywords);
 }
 
 /* The docstrings, which hold the signatures, are NumPy's. */
@@ -146,7 +235,8 @@ int methods_initialize(void)
     numpy_accumulate = numpy_fastcall("accumulate", definitions_of_accumulate, OPS);
     numpy_reduceat = numpy_fastcall("reduceat", &definition_of_reduceat, 1);
     numpy_outer = numpy_fastcall("outer", &definition_of_outer, 1);
-    return reduce_initialize();
+    reduction_plan_initialize();
+    return reduction_arguments_initialize();
 }
 
 static int shadow(PyObject *clone, PyMethodDef *definition)
@@ -175,7 +265,8 @@ static int shadow_by_original(PyObject *clone)
 
 int methods_shadow(PyObject *clone, const char *op)
 {
-    if (PyUFunc_Type.tp_dictoffset == 0) {
+    /* What is not known as a ufunc has not been cloned. */
+    if (PyUFunc_Type.tp_dictoffset == 0 || !private_known[PRIVATE_UFUNC]) {
         return 0;
     }
     if (!private_known[PRIVATE_LOOPS]) {

@@ -12,10 +12,9 @@ int methods_initialize(void);
  * ufuncs have no attributes. */
 int methods_shadow(PyObject *clone, const char *op);
 
-/* np.ufunc.reduce and np.ufunc.accumulate, for the ufunc `self`. */
-PyObject *methods_numpy_reduce(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                               PyObject *keywords);
-PyObject *methods_numpy_accumulate(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                                   PyObject *keywords);
+/* How many whole arrays kernels have reduced so far, and why they did not reduce the last one; NULL if
+ * they did. */
+uint64_t methods_reduced_arrays(void);
+const char *methods_reduction_reason(void);
 
 #endif

@@ -4,9 +4,9 @@
 
 #include "call.h"
 #include "engine/bandwidth.h"
-#include "engine/elementwise.h"
 #include "environment.h"
 #include "errors.h"
+#include "internals.h"
 #include "kernels/kernels.h"
 #include "matmul_loop.h"
 #include "methods.h"
@@ -14,8 +14,7 @@
 #include "offload.h"
 #include "options.h"
 #include "plugin.h"
-#include "reduction_call.h"
-#include "threads/cgroup.h"
+#include "reduction_loop.h"
 #include "threads/region.h"
 
 static PyObject *parallel_clone(PyObject *module, PyObject *args)
@@ -28,7 +27,11 @@ static PyObject *parallel_clone(PyObject *module, PyObject *args)
                           &serial_if)) {
         return NULL;
     }
-    return clone_ufunc(original, op, doc, serial_if != Py_None ? serial_if : NULL);
+    PyObject *clone = clone_ufunc(original, op, doc, serial_if != Py_None ? serial_if : NULL);
+    if (clone != NULL && methods_shadow(clone, op) < 0) {
+        Py_CLEAR(clone);
+    }
+    return clone;
 }
 
 static PyObject *make_gufunc(PyObject *module, PyObject *args)
@@ -41,28 +44,6 @@ static PyObject *make_gufunc(PyObject *module, PyObject *args)
         return NULL;
     }
     return gufunc_make(name, matmul, vecdot);
-}
-
-static PyObject *cgroup_quota(PyObject *module, PyObject *args)
-{
-    (void)module;
-    const char *root;
-    if (!PyArg_ParseTuple(args, "s:cgroup_quota", &root)) {
-        return NULL;
-    }
-    return PyLong_FromLong(cgroup_cpus(root));
-}
-
-static PyObject *set_parallel_threshold(PyObject *module, PyObject *args)
-{
-    (void)module;
-    Py_ssize_t elements;
-    if (!PyArg_ParseTuple(args, "n:set_parallel_threshold", &elements)) {
-        return NULL;
-    }
-    const ptrdiff_t before = elementwise_threshold();
-    elementwise_set_threshold(elements);
-    return PyLong_FromSsize_t(before);
 }
 
 static PyObject *regions(PyObject *module, PyObject *unused)
@@ -81,8 +62,14 @@ static PyObject *short_calls(PyObject *module, PyObject *unused)
 static PyObject *reductions(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    return Py_BuildValue("KK", (unsigned long long)reduce_arrays(),
-                         (unsigned long long)reduce_loops());
+    return Py_BuildValue("KK", (unsigned long long)methods_reduced_arrays(),
+                         (unsigned long long)reduction_loops());
+}
+
+static PyObject *reduction_reason(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return Py_BuildValue("z", methods_reduction_reason());
 }
 
 static PyObject *matmuls(PyObject *module, PyObject *unused)
@@ -156,13 +143,12 @@ static PyMethodDef methods[] = {
      "parallel_clone(ufunc, op, doc, serial_if): a ufunc with the same loops, run on all cores."},
     {"make_gufunc", make_gufunc, METH_VARARGS,
      "make_gufunc(name, matmul, vecdot): matvec or vecmat, of the loops of matmul and vecdot."},
-    {"cgroup_quota", cgroup_quota, METH_VARARGS, "CPUs granted by the cgroup below root, or 0."},
-    {"set_parallel_threshold", set_parallel_threshold, METH_VARARGS,
-     "Elements from which calls use threads, 0 to learn it; returns the value before."},
     {"regions", regions, METH_NOARGS, "How often several threads ran so far."},
     {"short_calls", short_calls, METH_NOARGS,
      "How many calls took the short way so far: (in one loop, over axes, in ranges, "
      "as a whole, products)."},
+    {"reduction_reason", reduction_reason, METH_NOARGS,
+     "Why our kernels did not reduce the last array, or None."},
     {"reductions", reductions, METH_NOARGS,
      "(arrays that our methods reduced, calls of loops that our kernels reduced or accumulated)."},
     {"matmuls", matmuls, METH_NOARGS,
@@ -203,7 +189,7 @@ static int execute(PyObject *module)
     }
     return PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 ||
                    initialize_process() < 0 || options_add_functions(module) < 0 ||
-                   offload_add_functions(module) < 0
+                   offload_add_functions(module) < 0 || internals_add(module) < 0
                ? -1
                : 0;
 }

@@ -3,8 +3,10 @@
 
 #include "call_record.h"
 #include "devices.h"
+#include "dtypes.h"
 #include "errors.h"
 #include "options.h"
+#include "policy_in_use.h"
 #include "threads/limit.h"
 
 #include <fenv.h>
@@ -28,24 +30,19 @@ bool offload_initialize(struct offload *offload, const char types[],
                         PyUFuncGenericFunction processor, void *processor_data)
 {
     const int type = types[0];
-    const bool has_one = PyTypeNum_ISBOOL(type) || PyTypeNum_ISINTEGER(type) || type == NPY_HALF ||
-                         type == NPY_FLOAT || type == NPY_DOUBLE || type == NPY_CFLOAT ||
-                         type == NPY_CDOUBLE;
-    PyArray_Descr *dtype = has_one ? PyArray_DescrFromType(type) : NULL;
-    if (dtype == NULL || types[1] != type || types[2] != type) {
-        PyErr_Clear();
-        Py_XDECREF(dtype);
+    const struct dtype dtype = dtype_of(type);
+    const bool is_extended = type == NPY_LONGDOUBLE || type == NPY_CLONGDOUBLE;
+    if (!dtype_is_number(type) || is_extended || types[1] != type || types[2] != type) {
         return false;
     }
     offload->op = "matmul";
-    offload->type.kind = PyTypeNum_ISBOOL(type)      ? ELEMENT_BOOL
-                         : PyTypeNum_ISINTEGER(type) ? ELEMENT_INTEGER
-                         : PyTypeNum_ISCOMPLEX(type) ? ELEMENT_COMPLEX
-                                                     : ELEMENT_FLOAT;
-    offload->type.size = (size_t)PyDataType_ELSIZE(dtype);
+    offload->type.kind = dtype.kind == 'b'        ? ELEMENT_BOOL
+                         : dtype_is_integer(type) ? ELEMENT_INTEGER
+                         : dtype.kind == 'c'      ? ELEMENT_COMPLEX
+                                                  : ELEMENT_FLOAT;
+    offload->type.size = dtype.size;
     offload->processor = processor;
     offload->processor_data = processor_data;
-    Py_DECREF(dtype);
     return true;
 }
 
@@ -54,6 +51,7 @@ static struct matmul_task task_of(const struct offload *offload, char **args,
                                   const struct options *options)
 {
     return (struct matmul_task){
+        .policy = &policy_in_use,
         .type = offload->type,
         .precision = (enum precision)options->precision,
         .kernel = (enum gemm_kernel)options->kernel,

@@ -2,13 +2,13 @@
 #include "plugin.h"
 
 #include "call.h"
+#include "dtypes.h"
 #include "elementwise_loop.h"
 #include "matmul_loop.h"
-#include "methods.h"
 #include "numpy_private.h"
 #include "offload.h"
 #include "options.h"
-#include "reduction_call.h"
+#include "reduction_loop.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -82,20 +82,10 @@ static const struct kernel *kernel_of_row(const char *op, const char types[], in
             return NULL;
         }
     }
-    const int type = types[0];
-    const bool is_float = type == NPY_HALF || type == NPY_FLOAT || type == NPY_DOUBLE;
-    const char kind = PyTypeNum_ISINTEGER(type) ? 'i' : is_float ? 'f' : '\0';
-    if (op == NULL || kind == '\0') {
-        return NULL;
-    }
-    PyArray_Descr *dtype = PyArray_DescrFromType(type);
-    if (dtype == NULL) {
-        PyErr_Clear();
-        return NULL;
-    }
-    const struct kernel *kernel = kernels_find(op, kind, (size_t)PyDataType_ELSIZE(dtype));
-    Py_DECREF(dtype);
-    return kernel;
+    const char kind = dtype_modular_kind(types[0]);
+    return op != NULL && (kind == 'i' || kind == 'f')
+               ? kernels_find(op, kind, dtype_of(types[0]).size)
+               : NULL;
 }
 
 static void use_gufunc_loops(struct clone *clone, const char *op)
@@ -161,12 +151,9 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
         if (original->functions[row] == NULL || !loop_is_parallel(types, original->nin, operands)) {
             continue;
         }
-        if (loop_initialize(&clone->loops[row], types, original->nin, operands,
-                            original->functions[row], clone->data[row],
-                            kernel_of_row(op, types, operands), serial_if) < 0) {
-            release(clone);
-            return NULL;
-        }
+        loop_initialize(&clone->loops[row], types, original->nin, operands,
+                        original->functions[row], clone->data[row],
+                        kernel_of_row(op, types, operands), serial_if);
         clone->loops[row].reduction = reduction_of_row(op, types, operands);
         clone->functions[row] = loop_run;
         clone->data[row] = &clone->loops[row];
@@ -263,8 +250,7 @@ PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, 
                sizeof *ufunc->op_flags * (size_t)original->nargs);
     }
     if (private_adopt_loops(ufunc, original) < 0 ||
-        call_table_initialize(&clone->calls, ufunc, clone->loops) < 0 ||
-        methods_shadow((PyObject *)ufunc, op) < 0) {
+        call_table_initialize(&clone->calls, ufunc, clone->loops) < 0) {
         Py_DECREF((PyObject *)ufunc);
         return NULL;
     }

@@ -1,49 +1,40 @@
-/* Calls of an inner loop that reduce or accumulate. */
-#include "reduction_call.h"
+/* Recognizes reductions by the steps of their operands. */
+#include "reduction_loop.h"
 
+#include "dtypes.h"
 #include "engine/accumulate.h"
 #include "engine/overlap.h"
 #include "engine/reduction.h"
 #include "kernels/kernels.h"
+#include "policy_in_use.h"
 
 #include <stdatomic.h>
 
 static _Atomic uint64_t loops;
 
-uint64_t reduce_loops(void)
+uint64_t reduction_loops(void)
 {
     return atomic_load(&loops);
 }
 
-const struct reduction *reduction_of_type(const char *op, int type)
+const struct reduction_kernel *reduction_of_type(const char *op, int type)
 {
-    const bool is_float = type == NPY_FLOAT || type == NPY_DOUBLE || type == NPY_HALF;
-    const bool is_complex = type == NPY_CFLOAT || type == NPY_CDOUBLE;
-    const char kind = PyTypeNum_ISUNSIGNED(type) || PyTypeNum_ISBOOL(type) ? 'u'
-                      : PyTypeNum_ISINTEGER(type)                          ? 'i'
-                      : is_float                                           ? 'f'
-                      : is_complex                                         ? 'c'
-                                                                           : '\0';
-    PyArray_Descr *dtype = kind != '\0' ? PyArray_DescrFromType(type) : NULL;
-    if (dtype == NULL) {
-        return NULL;
-    }
-    const struct reduction *kernel = reduction_find(op, kind, (size_t)PyDataType_ELSIZE(dtype));
-    Py_DECREF(dtype);
-    return kernel;
+    const struct dtype dtype = dtype_of(type);
+    return reduction_kernel_find(op, dtype.kind == 'b' ? 'u' : dtype.kind, dtype.size);
 }
 
-const struct reduction *reduction_of_row(const char *op, const char types[], int operands)
+const struct reduction_kernel *reduction_of_row(const char *op, const char types[], int operands)
 {
     const bool one_type = operands == 3 && types[0] == types[1] && types[1] == types[2];
     /* The loops of bools are `or` and `and`. */
     return op != NULL && one_type && types[0] != NPY_BOOL ? reduction_of_type(op, types[0]) : NULL;
 }
 
-static bool accumulate_in_loop(const struct reduction *kernel, char **args, npy_intp n,
+static bool accumulate_in_loop(const struct reduction_kernel *kernel, char **args, npy_intp n,
                                const npy_intp *steps)
 {
-    const struct accumulate accumulate = {
+    const struct accumulation accumulation = {
+        .policy = &policy_in_use,
         .kernel = kernel,
         .before = args[0],
         .in = args[1],
@@ -58,15 +49,17 @@ static bool accumulate_in_loop(const struct reduction *kernel, char **args, npy_
     if (!elements_commute(1, 2, data, step, item_size, n)) {
         return false;
     }
-    accumulate_run(&accumulate);
+    accumulate_compute(&accumulation);
     return true;
 }
 
-bool reduce_in_loop(const struct reduction *kernel, char **args, npy_intp n, const npy_intp *steps)
+bool reduction_in_loop(const struct reduction_kernel *kernel, char **args, npy_intp n,
+                       const npy_intp *steps)
 {
     bool done = false;
     if (args[0] == args[2] && steps[0] == 0 && steps[2] == 0) {
-        const struct reduce reduce = {
+        const struct reduction reduction = {
+            .policy = &policy_in_use,
             .kernel = kernel,
             .data = args[1],
             .out = args[0],
@@ -78,7 +71,7 @@ bool reduce_in_loop(const struct reduction *kernel, char **args, npy_intp n, con
             .out_size = kernel->item_size,
             .onto = true,
         };
-        done = reduce_run(&reduce);
+        done = reduction_compute(&reduction);
     } else if (kernel->accumulate != NULL && steps[0] == steps[2] &&
                args[2] == args[0] + steps[0]) {
         done = accumulate_in_loop(kernel, args, n, steps);

@@ -17,6 +17,11 @@ void threads_initialize(int most, const char *cgroup_root)
 {
     region_initialize();
     upper_limit = most;
+    threads_read_quota(cgroup_root);
+}
+
+void threads_read_quota(const char *cgroup_root)
+{
     from_cgroup = cgroup_cpus(cgroup_root);
 }
 

@@ -6,6 +6,9 @@
  * quota is read below `cgroup_root`, see cgroup_cpus(). */
 void threads_initialize(int most, const char *cgroup_root);
 
+/* The quota again, of another root: for tests. */
+void threads_read_quota(const char *cgroup_root);
+
 /* 0 means unset. The calling thread's own number comes first, then the process's. */
 void threads_set_for_process(int threads);
 void threads_set_for_this_thread(int threads);

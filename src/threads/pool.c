@@ -1,30 +1,32 @@
-/* Threads that wait to be called. OpenMP's would not do: its regions end when every thread has come and
- * gone, which takes milliseconds where other libraries' threads keep the processors busy. */
-#include "clock.h"
+/* The pool: worker threads that spin, then sleep, until a region calls them. OpenMP's would not do: its
+ * regions end when every thread has come and gone, which takes milliseconds where other libraries'
+ * threads keep the processors busy. Knows nothing of what is computed. */
 #include "pool.h"
 
-#include <linux/futex.h>
+#include "clock.h"
+#include "futex.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <stddef.h>
 
+/* Measured in docs/decisions/0011-threads.md. */
 enum {
-    LINES = 128, /* processors fetch lines of 64 bytes in pairs */
-    /* How long they look whether something happens before they sleep. To wake a thread takes as long as to
-     * add some 10^5 numbers; programs that call again soon should not have to. */
-    WORKER_LOOKS_NS = 5000000,
-    CALLER_LOOKS_NS = 20000,
-    LOOKS = 128, /* before others may have the processor */
-    /* Whom a thread wakes before it begins, if there are so many: to wake all of 15 would keep the caller
-     * from its own work for 40 us, and the last of a chain would be awake too late. */
+    LINE_PAIR_BYTES = 128, /* processors fetch lines of 64 bytes in pairs */
+    CALLER_SPIN_NS = 20000,
+    /* Futex wakes by one thread before it computes: the caller alone would be kept from its work for
+     * 40 us by 15 of them, and a chain of single wakes ends too late. */
     WAKES = 4,
-    REFUSED_NS = 1000000000, /* until the system is asked for threads again */
+    SURPLUS_NS = 1000000000, /* asleep for so long, a worker that is not needed ends */
+    RETRY_NS = 1000000000,   /* after pthread_create hit a limit */
+    /* RLIMIT_STACK may be too small for loops of NumPy and others, and 8 MiB for each of hundreds of
+     * workers is too much where address space is limited. */
+    STACK_BYTES = 1 << 20,
 };
 
 enum state {
+    ABSENT, /* no thread */
     RESTING,
     ASLEEP, /* or about to wake up */
     CALLED,
@@ -34,85 +36,60 @@ enum state {
     RETIRED
 };
 
+/* What a caller writes first lies apart from what a worker polls: the line would go back and forth. */
 static struct worker {
-    _Alignas(LINES) _Atomic unsigned state;
+    _Alignas(LINE_PAIR_BYTES) _Atomic unsigned state;
     int index;
-    struct call *call;
+    struct team *team;
+    _Alignas(
+        LINE_PAIR_BYTES) _Atomic unsigned call_epoch; /* changes with each call of this worker */
 } workers[MOST_WORKERS];
 
-/* What workers need not see lies elsewhere: to write where others look takes long. */
+enum slot { EMPTY, FREE, ENGAGED };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
+static unsigned char slots[MOST_WORKERS];                /* an enum slot for each worker */
+static int slots_used;                                   /* no later one ever was */
+static uint64_t calls, last_call[MOST_WORKERS];
+static int64_t refused_ns; /* when pthread_create last hit a limit; 0: never */
+
+/* Of engaged workers, for their caller. */
 static pthread_t threads[MOST_WORKERS];
 static cpu_set_t allowed[MOST_WORKERS]; /* CPUs; empty: not known */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
-static int started;                                      /* the first workers are */
-static int64_t refused;                                  /* when the system last refused a thread */
-static bool engaged[MOST_WORKERS];
+/* Spin before sleeping on the futex: waking 15 workers takes some 50 us. */
+static _Atomic int worker_spin_us = WORKER_SPIN_US;
 
-/* Workers who are awake look here for calls, and nothing else is near. */
-static struct {
-    _Alignas(LINES) _Atomic unsigned rung;
-} bell;
-
-/* Unless the state is another one already. Returns when it is woken, and sometimes before. */
-static void sleep_in(unsigned value, _Atomic unsigned *state)
+/* Called by whoever engaged the worker: one writer at a time. */
+static void advance_epoch(struct worker *worker)
 {
-    syscall(SYS_futex, state, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
-}
-
-static void wake(_Atomic unsigned *state)
-{
-    syscall(SYS_futex, state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-}
-
-static void relax(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
-/* Whether a word gets another value within that time. Who else needs the processor gets it. */
-static bool changes_within(int64_t ns, _Atomic unsigned *word, unsigned value)
-{
-    const int64_t end = clock_ns() + ns;
-    do {
-        for (int i = 0; i < LOOKS; i++) {
-            if (atomic_load_explicit(word, memory_order_acquire) != value) {
-                return true;
-            }
-            relax();
-        }
-        sched_yield();
-    } while (clock_ns() < end);
-    return false;
+    const unsigned epoch = atomic_load_explicit(&worker->call_epoch, memory_order_relaxed);
+    atomic_store_explicit(&worker->call_epoch, epoch + 1, memory_order_release);
 }
 
 /* ---- what workers do ---- */
 
-static void wake_some(struct call *call)
+static void wake_some(struct team *team)
 {
-    const int asleep = atomic_load(&call->asleep);
-    if (atomic_load(&call->woken) < asleep) {
-        const int first = atomic_fetch_add(&call->woken, WAKES);
+    const int asleep = atomic_load(&team->asleep);
+    if (atomic_load(&team->woken) < asleep) {
+        const int first = atomic_fetch_add(&team->woken, WAKES);
         for (int i = first; i < first + WAKES && i < asleep; i++) {
-            wake(&workers[call->sleeper[i]].state);
+            futex_wake(&workers[team->sleeper[i]].state);
         }
     }
 }
 
-/* A sleeper may wake up on the processor of the caller, and the system leave both there. */
-static void leave_the_caller(const struct call *call)
+/* A sleeper may wake up on the processor of its caller, and the system leave both there. */
+static void leave_the_caller(const struct team *team)
 {
     cpu_set_t before, others;
-    if (call->cpu < 0 || sched_getcpu() != call->cpu ||
+    if (team->cpu < 0 || sched_getcpu() != team->cpu ||
         sched_getaffinity(0, sizeof before, &before) != 0) {
         return;
     }
     others = before;
-    CPU_CLR(call->cpu, &others);
+    CPU_CLR(team->cpu, &others);
     if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0) {
         sched_setaffinity(0, sizeof before, &before);
     }
@@ -120,40 +97,80 @@ static void leave_the_caller(const struct call *call)
 
 static void answer(struct worker *worker, bool slept)
 {
-    struct call *call = worker->call;
-    wake_some(call);
+    struct team *team = worker->team;
+    wake_some(team);
     if (slept) {
-        leave_the_caller(call);
+        leave_the_caller(team);
     }
-    call->task(call->context, worker->index);
+    team->task(team->context, worker->index);
     if (atomic_exchange(&worker->state, RESTING) == AWAITED) {
-        wake(&worker->state);
+        futex_wake(&worker->state);
     }
 }
 
-static void rest(struct worker *worker, unsigned heard)
+/* The last that a worker does: its slot is for a new thread then. Under the lock. */
+static void leave_slot(struct worker *worker)
+{
+    atomic_store(&worker->state, ABSENT);
+    slots[worker - workers] = EMPTY;
+}
+
+/* Surplus: more workers than CPUs, or than the latest call took. */
+static bool leave_if_surplus(struct worker *worker)
+{
+    const ptrdiff_t number = worker - workers;
+    pthread_mutex_lock(&lock);
+    const int cpus = CPU_COUNT(&allowed[number]);
+    const bool leaves =
+        slots[number] == FREE && ((cpus > 0 && number + 1 >= cpus) || last_call[number] != calls);
+    if (leaves) {
+        leave_slot(worker);
+    }
+    pthread_mutex_unlock(&lock);
+    return leaves;
+}
+
+/* Whether the worker is still needed. An idle process is disturbed less and less. */
+static bool sleep_until_called(struct worker *worker)
+{
+    int64_t timeout_ns = SURPLUS_NS;
+    while (!futex_sleep(&worker->state, ASLEEP, timeout_ns)) {
+        if (leave_if_surplus(worker)) {
+            return false;
+        }
+        timeout_ns *= 2;
+    }
+    return true;
+}
+
+static bool rest(struct worker *worker, unsigned seen_epoch)
 {
     unsigned state = RESTING;
-    if (!changes_within(WORKER_LOOKS_NS, &bell.rung, heard) &&
-        atomic_compare_exchange_strong(&worker->state, &state, ASLEEP)) {
-        sleep_in(ASLEEP, &worker->state);
-    }
+    const int64_t ns = INT64_C(1000) * atomic_load_explicit(&worker_spin_us, memory_order_relaxed);
+    return spin_while(&worker->call_epoch, seen_epoch, ns) ||
+           !atomic_compare_exchange_strong(&worker->state, &state, ASLEEP) ||
+           sleep_until_called(worker);
 }
 
 static void *work(void *of)
 {
     struct worker *worker = of;
     for (;;) {
-        const unsigned heard = atomic_load(&bell.rung);
+        const unsigned seen_epoch = atomic_load(&worker->call_epoch);
         unsigned state = atomic_load(&worker->state);
         switch (state) {
         case RESTING:
-            rest(worker, heard);
+            if (!rest(worker, seen_epoch)) {
+                return NULL;
+            }
             break;
-        case ASLEEP: /* woken, if too late: there may be another call soon */
+        case ASLEEP: /* woken, but dismissed before it came: spin, the next call may be near */
             atomic_compare_exchange_strong(&worker->state, &state, RESTING);
             break;
         case RETIRED:
+            pthread_mutex_lock(&lock);
+            leave_slot(worker);
+            pthread_mutex_unlock(&lock);
             return NULL;
         default: /* called */
             if (atomic_compare_exchange_strong(&worker->state, &state, AT_WORK)) {
@@ -165,75 +182,103 @@ static void *work(void *of)
 
 /* ---- how many there are ---- */
 
-/* Workers get no signals: those are for threads that know of them. */
+/* Signals are for threads that know of them; those of a fault in this thread can be nobody else's,
+ * and would end the process without a word if they were blocked. */
+static void block_signals(sigset_t *before)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+    sigset_t blocked;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        sigdelset(&blocked, faults[i]);
+    }
+    pthread_sigmask(SIG_SETMASK, &blocked, before);
+}
+
 static bool start(int number)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0) {
+        return false;
+    }
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
     atomic_store(&workers[number].state, RESTING);
     CPU_ZERO(&allowed[number]);
-    const bool runs = pthread_create(&threads[number], NULL, work, &workers[number]) == 0;
+    block_signals(&before);
+    const bool runs = pthread_create(&threads[number], &attributes, work, &workers[number]) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (!runs) {
+        atomic_store(&workers[number].state, ABSENT);
+    }
     return runs;
-}
-
-static void retire_all_but(int kept)
-{
-    for (int i = kept; i < started; i++) {
-        atomic_store(&workers[i].state, RETIRED);
-        wake(&workers[i].state);
-    }
-    atomic_fetch_add(&bell.rung, 1);
-    while (started > kept) {
-        pthread_join(threads[--started], NULL);
-    }
-}
-
-static void start_up_to(int count)
-{
-    const int before = started;
-    count = count < MOST_WORKERS ? count : MOST_WORKERS;
-    if (started >= count || (refused != 0 && clock_ns() - refused < REFUSED_NS)) {
-        return;
-    }
-    while (started < count && start(started)) {
-        started++;
-    }
-    if (started < count) {
-        /* One that was refused was the last that there was: leave some to others. */
-        refused = clock_ns();
-        retire_all_but(before + (started - before) / 2);
-    }
 }
 
 /* ---- calls ---- */
 
+static void engage(struct team *team, int number)
+{
+    slots[number] = ENGAGED;
+    last_call[number] = calls;
+    team->member[team->count++] = (uint16_t)number;
+    __builtin_prefetch(&workers[number], 1);
+}
+
+static void start_more(struct team *team, int count)
+{
+    const int before = team->count;
+    if (refused_ns != 0 && clock_ns() - refused_ns < RETRY_NS) {
+        return;
+    }
+    for (int i = 0; i < MOST_WORKERS && team->count < count; i++) {
+        if (slots[i] != EMPTY) {
+            continue;
+        }
+        if (!start(i)) {
+            /* pthread_create hit a limit: give half of the new threads back, others may need them. */
+            refused_ns = clock_ns();
+            const int kept = before + (team->count - before) / 2;
+            while (team->count > kept) {
+                struct worker *worker = &workers[team->member[--team->count]];
+                atomic_store(&worker->state, RETIRED);
+                advance_epoch(worker);
+                futex_wake(&worker->state);
+            }
+            return;
+        }
+        slots_used = i >= slots_used ? i + 1 : slots_used;
+        engage(team, i);
+    }
+}
+
 /* The first ones that are free: in every call the same, which have its data in their caches. */
-static void choose_team(struct call *call, int count)
+static void choose_team(struct team *team, int count)
 {
     pthread_mutex_lock(&lock);
-    start_up_to(count);
-    call->count = 0;
-    for (int i = 0; i < started && call->count < count; i++) {
-        if (!engaged[i]) {
-            engaged[i] = true;
-            call->team[call->count++] = (uint16_t)i;
-            __builtin_prefetch(&workers[i], 1);
+    calls++;
+    team->count = 0;
+    for (int i = 0; i < slots_used && team->count < count; i++) {
+        if (slots[i] == FREE) {
+            engage(team, i);
         }
+    }
+    if (team->count < count) {
+        start_more(team, count);
     }
     pthread_mutex_unlock(&lock);
 }
 
 /* Workers run where the calling thread may. */
-static void share_affinity(const struct call *call)
+static void share_affinity(const struct team *team)
 {
     cpu_set_t cpus;
     if (sched_getaffinity(0, sizeof cpus, &cpus) != 0) {
         return; /* there are more than fit */
     }
-    for (int i = 0; i < call->count; i++) {
-        const int number = call->team[i];
+    for (int i = 0; i < team->count; i++) {
+        const int number = team->member[i];
         if (!CPU_EQUAL(&allowed[number], &cpus)) {
             pthread_setaffinity_np(threads[number], sizeof cpus, &cpus);
             allowed[number] = cpus;
@@ -241,27 +286,29 @@ static void share_affinity(const struct call *call)
     }
 }
 
-void workers_call(struct call *call, int count)
+void pool_call(struct team *team, int count)
 {
-    choose_team(call, count);
-    share_affinity(call);
-    atomic_init(&call->asleep, 0);
-    atomic_init(&call->woken, 0);
-    call->cpu = sched_getcpu();
+    choose_team(team, count);
+    share_affinity(team);
+    atomic_init(&team->asleep, 0);
+    atomic_init(&team->woken, 0);
+    team->cpu = sched_getcpu();
     int asleep = 0;
-    for (int i = 0; i < call->count; i++) {
-        struct worker *worker = &workers[call->team[i]];
-        worker->call = call;
+    for (int i = 0; i < team->count; i++) {
+        struct worker *worker = &workers[team->member[i]];
+        worker->team = team;
         worker->index = i + 1;
         unsigned state = RESTING;
         if (!atomic_compare_exchange_strong(&worker->state, &state, CALLED)) {
             atomic_store(&worker->state, CALLED_ASLEEP);
-            call->sleeper[asleep++] = call->team[i];
+            team->sleeper[asleep++] = team->member[i];
         }
     }
-    atomic_fetch_add(&bell.rung, 1);
-    atomic_store(&call->asleep, asleep);
-    wake_some(call);
+    for (int i = 0; i < team->count; i++) {
+        advance_epoch(&workers[team->member[i]]);
+    }
+    atomic_store(&team->asleep, asleep);
+    wake_some(team);
 }
 
 static bool has_come(unsigned state)
@@ -269,10 +316,10 @@ static bool has_come(unsigned state)
     return state != CALLED && state != CALLED_ASLEEP;
 }
 
-void workers_await(const struct call *call)
+void pool_await(const struct team *team)
 {
-    for (int i = 0; i < call->count; i++) {
-        while (!has_come(atomic_load(&workers[call->team[i]].state))) {
+    for (int i = 0; i < team->count; i++) {
+        while (!has_come(atomic_load(&workers[team->member[i]].state))) {
             sched_yield();
         }
     }
@@ -286,25 +333,48 @@ static bool dismiss(struct worker *worker)
     if (!has_come(state) && atomic_compare_exchange_strong(&worker->state, &state, before)) {
         return false;
     }
-    if (state == AT_WORK && !changes_within(CALLER_LOOKS_NS, &worker->state, AT_WORK) &&
+    if (state == AT_WORK && !spin_while(&worker->state, AT_WORK, CALLER_SPIN_NS) &&
         atomic_compare_exchange_strong(&worker->state, &state, AWAITED)) {
         while (atomic_load(&worker->state) == AWAITED) {
-            sleep_in(AWAITED, &worker->state);
+            futex_sleep(&worker->state, AWAITED, 0);
         }
     }
     return true;
 }
 
-int workers_dismiss(struct call *call)
+int pool_dismiss(struct team *team)
 {
     int came = 0;
-    for (int i = 0; i < call->count; i++) {
-        came += dismiss(&workers[call->team[i]]);
+    for (int i = 0; i < team->count; i++) {
+        came += dismiss(&workers[team->member[i]]);
     }
     pthread_mutex_lock(&lock);
-    for (int i = 0; i < call->count; i++) {
-        engaged[call->team[i]] = false;
+    for (int i = 0; i < team->count; i++) {
+        slots[team->member[i]] = FREE;
     }
     pthread_mutex_unlock(&lock);
     return came;
+}
+
+bool pool_is_asleep(int count)
+{
+    const int last = count < MOST_WORKERS ? count : MOST_WORKERS;
+    const unsigned state =
+        last > 0 ? atomic_load_explicit(&workers[last - 1].state, memory_order_relaxed) : RESTING;
+    return state == ABSENT || state == ASLEEP;
+}
+
+void pool_set_spin_us(int us)
+{
+    atomic_store(&worker_spin_us, us);
+}
+
+void pool_reset(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    for (int i = 0; i < slots_used; i++) {
+        atomic_store(&workers[i].state, ABSENT);
+        slots[i] = EMPTY;
+    }
+    refused_ns = 0;
 }

@@ -1,5 +1,4 @@
 /* Runs a function on several threads, and keeps concurrent callers within the machine. */
-#include "engine/elementwise.h"
 #include "pool.h"
 #include "region.h"
 
@@ -17,23 +16,34 @@ struct region {
 static _Atomic int threads_active;
 static _Atomic uint64_t regions;
 static _Thread_local bool inside;
-static bool forked;
 
-/* A forked child is one of many, more often than not: it computes on one thread. */
-static void after_fork_in_child(void)
+/* The parent's other threads may have been within regions, or about to call workers. */
+static void start_anew(void)
 {
-    forked = true;
+    pool_reset();
     atomic_store(&threads_active, 0);
+    inside = false;
+}
+
+static void install_fork_handler(void)
+{
+    pthread_atfork(NULL, NULL, start_anew);
 }
 
 void region_initialize(void)
 {
-    pthread_atfork(NULL, NULL, after_fork_in_child);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, install_fork_handler);
 }
 
 bool region_available(void)
 {
-    return !forked && !inside && !omp_in_parallel();
+    return !inside && !omp_in_parallel();
+}
+
+bool region_is_cold(int threads)
+{
+    return pool_is_asleep(threads - 1);
 }
 
 int region_active(void)
@@ -68,21 +78,22 @@ static void run_on_worker(void *context, int index)
     atomic_fetch_or(&region->raised, fetestexcept(FE_ALL_EXCEPT));
 }
 
-static int run_with_workers(int workers, region_share *share, void *context)
+static int run_with_workers(const struct policy *policy, int workers, region_share *share,
+                            void *context)
 {
     struct region region = {.share = share, .context = context};
-    struct call call;
-    call.task = run_on_worker;
-    call.context = &region;
+    struct team team;
+    team.task = run_on_worker;
+    team.context = &region;
     fegetenv(&region.environment);
-    workers_call(&call, workers);
-    if (elementwise_threshold() != 0) {
-        workers_await(&call); /* tests want to see them at work */
+    pool_call(&team, workers);
+    if (policy->awaits_workers) {
+        pool_await(&team);
     }
     inside = true;
     share(context, 0);
     inside = false;
-    const int came = workers_dismiss(&call);
+    const int came = pool_dismiss(&team);
     atomic_fetch_add(&regions, came > 0);
     if (region.raised != 0) {
         feraiseexcept(region.raised);
@@ -90,7 +101,7 @@ static int run_with_workers(int workers, region_share *share, void *context)
     return 1 + came;
 }
 
-int region_run(int threads, region_share *share, void *context)
+int region_run(const struct policy *policy, int threads, region_share *share, void *context)
 {
     if (threads <= 1 || !region_available()) {
         share(context, 0);
@@ -99,7 +110,7 @@ int region_run(int threads, region_share *share, void *context)
     const int taken = take_threads(threads);
     int count = 1;
     if (taken > 1) {
-        count = run_with_workers(taken - 1, share, context);
+        count = run_with_workers(policy, taken - 1, share, context);
     } else {
         share(context, 0);
     }

@@ -2,6 +2,8 @@
 #ifndef NUMC_REGION_H
 #define NUMC_REGION_H
 
+#include "policy.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -9,15 +11,19 @@ void region_initialize(void);
 
 /* Calls share(context, index) on the calling thread, index 0, and on up to `threads` - 1 others at once,
  * each with an index of its own below `threads`. Any of those may come late or not at all: because
- * concurrent callers use the machine, the system grants no more threads or keeps them from a processor,
- * or this is a forked child. So every share takes work until none is left; then those that came have
+ * concurrent callers use the machine, or the system grants no more threads or keeps them from a
+ * processor. So every share takes work until none is left; then those that came have
  * done it all. Workers compute in the caller's floating-point environment, and the exception flags that
  * they raise are raised in the caller. Returns the number of threads that came. */
 typedef void region_share(void *context, int index);
-int region_run(int threads, region_share *share, void *context);
+int region_run(const struct policy *policy, int threads, region_share *share, void *context);
 
 /* Whether region_run could use more than one thread now. */
 bool region_available(void);
+
+/* Whether so many threads would have to be woken or started: then a region costs some tens of us, not 1
+ * to 5, until all compute. An estimate, from one load. */
+bool region_is_cold(int threads);
 
 /* Threads that region_run with more than one thread occupies now, callers included. */
 int region_active(void);

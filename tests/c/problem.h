@@ -2,8 +2,9 @@
 #ifndef NUMC_PROBLEM_H
 #define NUMC_PROBLEM_H
 
-#include "device/fake.h"
 #include "expect.h"
+#include "fake_device.h"
+#include "threads/policy.h"
 
 #include <string.h>
 
@@ -134,10 +135,13 @@ static void expect_product(struct problem *problem)
     free(product);
 }
 
+static const struct policy production;
+
 static struct problem make_problem(struct element_type type, ptrdiff_t batch, ptrdiff_t m,
                                    ptrdiff_t n, ptrdiff_t k)
 {
-    struct problem problem = {.task = {.type = type,
+    struct problem problem = {.task = {.policy = &production,
+                                       .type = type,
                                        .precision = PRECISION_IEEE,
                                        .kernel = GEMM_AUTO,
                                        .batch = batch,

@@ -1,54 +1,9 @@
 /* CPU quotas of control groups, in a made-up /proc and /sys. */
 #include "expect.h"
+#include "made_up_root.h"
 #include "threads/cgroup.h"
 
-#include <ftw.h>
 #include <limits.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-static char root[64];
-
-static void make_root(void)
-{
-    strcpy(root, "/tmp/numc_cgroup_XXXXXX");
-    if (mkdtemp(root) == NULL) {
-        perror("mkdtemp");
-        exit(EXIT_FAILURE);
-    }
-}
-
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
-{
-    (void)status, (void)type, (void)walk;
-    return remove(path);
-}
-
-static void remove_root(void)
-{
-    nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-static void write_file(const char *name, const char *text)
-{
-    char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/%s", root, name);
-    for (char *slash = path + strlen(root) + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
-        *slash = '\0';
-        mkdir(path, 0700);
-        *slash = '/';
-    }
-    FILE *file = fopen(path, "we");
-    if (file == NULL || fputs(text, file) < 0 || fclose(file) != 0) {
-        perror(path);
-        exit(EXIT_FAILURE);
-    }
-}
-
-struct file {
-    const char *name, *text;
-};
 
 /* The first file is /proc/self/cgroup, unless it has a name of its own. */
 static void check(const char *what, int cpus, const struct file files[])

@@ -1,8 +1,8 @@
 /* Products of every type by the CUDA device's kernels, against plain loops; `--time`: how fast they
  * are without copies. Arguments besides are paths of libcublas. Exit status 77: no GPU. */
 #include "device/cuda/entry.h"
-#include "device/fake.h"
 #include "expect.h"
+#include "fake_device.h"
 
 #include <math.h>
 #include <string.h>

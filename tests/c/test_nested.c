@@ -11,6 +11,8 @@
 
 enum { MOST_AXES = 4, MOST_ELEMENTS = 40000, REPETITIONS = 400, GUARD = 64 };
 
+static struct policy policy;
+
 static void before_or_after(void *call)
 {
     (void)call;
@@ -99,6 +101,7 @@ static char *filled(size_t bytes)
 static void test_random_call(size_t item_size)
 {
     struct elementwise loop = {
+        .policy = &policy,
         .run_rows = subtract_rows,
         .before_threads = before_or_after,
         .after_threads = before_or_after,
@@ -177,7 +180,7 @@ int main(void)
     threads_set_for_process(3);
     static const size_t sizes[] = {1, 2, 4, 8};
     for (int threaded = 0; threaded < 2; threaded++) {
-        elementwise_set_threshold(threaded);
+        policy = (struct policy){threaded, threaded, threaded};
         for (int i = 0; i < REPETITIONS; i++) {
             test_random_call(sizes[i % 4]);
             test_pack(sizes[i % 4]);

@@ -1,9 +1,9 @@
 /* Products through the pipeline on the fake device, against plain loops; then with every call of the
  * device failing once. */
 #include "device/choice.h"
-#include "device/fake.h"
 #include "device/pipeline.h"
 #include "device/plan.h"
+#include "fake_device.h"
 #include "problem.h"
 #include "threads/limit.h"
 
@@ -269,7 +269,7 @@ static void check_too_little_memory(void)
     /* Half of what it says that it has: the first plan fails, the second does not. */
     device->memory = 8 << 20;
     struct queue *queue;
-    device_address other;
+    device_address other = 0;
     expect(device->new_queue(device, &queue) == STATUS_OK &&
                device->alloc(device, queue, 5 << 20, &other) == STATUS_OK,
            "no queue");
@@ -326,6 +326,7 @@ static void check_exceptions(const char *what, double a, double b, bool nonfinit
 {
     double x[2] = {a, 1}, y[2] = {b, 1}, z;
     const struct matmul_task task = {
+        .policy = &production,
         .type = {ELEMENT_FLOAT, 8},
         .precision = PRECISION_IEEE,
         .kernel = GEMM_AUTO,

@@ -28,18 +28,18 @@ static float half_to_float(uint16_t half)
     return half & 0x8000 ? -magnitude : magnitude;
 }
 
-static size_t parts_of(const struct reduction *kernel)
+static size_t parts_of(const struct reduction_kernel *kernel)
 {
     return kernel->kind == 'c' ? 2 : 1;
 }
 
-static size_t part_size(const struct reduction *kernel)
+static size_t part_size(const struct reduction_kernel *kernel)
 {
     return kernel->item_size / parts_of(kernel);
 }
 
 /* Numbers of all magnitudes between 2^-8 and 2^8, of both signs or of one. */
-static void fill(const struct reduction *kernel, bool positive)
+static void fill(const struct reduction_kernel *kernel, bool positive)
 {
     const size_t size = part_size(kernel);
     for (size_t at = 0; at + size <= sizeof room; at += size) {
@@ -71,7 +71,7 @@ static long double float_at(const char *part, size_t size)
                                          : value.twice;
 }
 
-static uint64_t integer_at(const char *element, const struct reduction *kernel)
+static uint64_t integer_at(const char *element, const struct reduction_kernel *kernel)
 {
     uint64_t value = 0;
     memcpy(&value, element, kernel->item_size); /* both architectures are little-endian */
@@ -79,20 +79,20 @@ static uint64_t integer_at(const char *element, const struct reduction *kernel)
     return kernel->kind == 'i' ? (value ^ sign) - sign : value;
 }
 
-static uint64_t combined(const struct reduction *kernel, uint64_t a, uint64_t b)
+static uint64_t combined(const struct reduction_kernel *kernel, uint64_t a, uint64_t b)
 {
     return kernel->op[0] == 'a' ? a + b : a * b;
 }
 
-static double sum_at(const struct reduction *kernel, const void *sums, size_t index)
+static double sum_at(const struct reduction_kernel *kernel, const void *sums, size_t index)
 {
     return kernel->sum_size / parts_of(kernel) == sizeof(double) ? ((const double *)sums)[index]
                                                                  : ((const float *)sums)[index];
 }
 
 /* Whether an accumulator is what n elements come to. */
-static bool is_right(const struct reduction *kernel, const char *data, ptrdiff_t step, ptrdiff_t n,
-                     const void *sums)
+static bool is_right(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
+                     ptrdiff_t n, const void *sums)
 {
     if (kernel->kind == 'i' || kernel->kind == 'u') {
         uint64_t result = integer_at(data, kernel), found;
@@ -120,7 +120,7 @@ static bool is_right(const struct reduction *kernel, const char *data, ptrdiff_t
     return right;
 }
 
-static const char *name_of(const struct reduction *kernel)
+static const char *name_of(const struct reduction_kernel *kernel)
 {
     static char name[64];
     snprintf(name, sizeof name, "%s %c%zu", kernel->op, kernel->kind, kernel->item_size);
@@ -133,15 +133,15 @@ static const char *first_of(ptrdiff_t step, ptrdiff_t n)
 }
 
 /* One size and step: in one go, several times, and cut into blocks that are combined in pairs. */
-static void check_elements(const struct reduction *kernel, const struct reduction *baseline,
-                           ptrdiff_t step, ptrdiff_t n)
+static void check_elements(const struct reduction_kernel *kernel,
+                           const struct reduction_kernel *baseline, ptrdiff_t step, ptrdiff_t n)
 {
-    static _Alignas(64) char lanes[LARGEST / 64 + 8][LANES_BYTES];
+    static _Alignas(64) char accumulators[LARGEST / 64 + 8][ACCUMULATORS_BYTES];
     _Alignas(64) char sum[16] = {0}, other[16] = {0}, each[32] = {0};
     const char *data = first_of(step, n);
     feclearexcept(FE_ALL_EXCEPT);
-    kernel->reduce(data, step, n, lanes[0]);
-    kernel->fold(lanes[0], sum);
+    kernel->reduce(data, step, n, accumulators[0]);
+    kernel->fold(accumulators[0], sum);
     expect(fetestexcept(EXCEPTIONS) == 0, "%s, n %td: raises", name_of(kernel), n);
     expect(is_right(kernel, data, step, n, sum), "%s, step %td, n %td: wrong", name_of(kernel),
            step, n);
@@ -156,31 +156,36 @@ static void check_elements(const struct reduction *kernel, const struct reductio
         expect(memcmp(each, other, kernel->sum_size) == 0,
                "%s, step %td, n %td: not the baseline's bits", name_of(kernel), step, n);
     }
-    const ptrdiff_t block = kernel->piece << random_below(3), blocks = (n + block - 1) / block;
+    const ptrdiff_t block = kernel->leaf << random_below(3), blocks = (n + block - 1) / block;
     for (ptrdiff_t i = 0; i < blocks; i++) {
         const ptrdiff_t left = n - i * block;
-        kernel->reduce(data + i * block * step, step, left < block ? left : block, lanes[i]);
+        kernel->reduce(data + i * block * step, step, left < block ? left : block, accumulators[i]);
     }
     for (ptrdiff_t apart = 1; apart < blocks; apart *= 2) {
         for (ptrdiff_t i = 0; i + apart < blocks; i += 2 * apart) {
-            kernel->combine(lanes[i], lanes[i + apart], LANES_BYTES);
+            kernel->combine(accumulators[i], accumulators[i + apart], ACCUMULATORS_BYTES);
         }
     }
-    kernel->fold(lanes[0], other);
+    kernel->fold(accumulators[0], other);
     expect(memcmp(sum, other, kernel->sum_size) == 0, "%s, step %td, n %td: cut at %td differs",
            name_of(kernel), step, n, block);
 }
 
-static void check_rows(const struct reduction *kernel, const struct reduction *baseline,
-                       ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t spread)
+static void check_rows(const struct reduction_kernel *kernel,
+                       const struct reduction_kernel *baseline, ptrdiff_t rows, ptrdiff_t columns,
+                       ptrdiff_t spread)
 {
-    static _Alignas(64) char sums[COLUMNS * 16 + 64];
+    static _Alignas(64) char sums[COLUMNS * 16 + 64], scratch[5 * ROW_BYTES + 64];
     const ptrdiff_t next = spread * (ptrdiff_t)kernel->item_size;
     const ptrdiff_t step = (columns + 3) * next;
     const size_t bytes = (size_t)columns * kernel->sum_size;
     memset(sums, 0x5a, sizeof sums);
     const bool from_memory = rows % 2 != 0;
-    kernel->reduce_rows(room, step, rows, next, columns, from_memory, sums);
+    const size_t scratch_bytes = reduction_scratch_bytes(rows, bytes);
+    memset(scratch + scratch_bytes, 0x5a, 64);
+    kernel->reduce_rows(room, step, rows, next, columns, from_memory, scratch, sums);
+    expect(scratch[scratch_bytes] == 0x5a, "%s, %td columns: writes past its scratch",
+           name_of(kernel), columns);
     for (ptrdiff_t k = 0; k < columns; k += columns < 100 ? 1 : 7) {
         expect(is_right(kernel, room + k * next, step, rows, sums + (size_t)k * kernel->sum_size),
                "%s, %td x %td, spread %td: column %td is wrong", name_of(kernel), rows, columns,
@@ -189,14 +194,14 @@ static void check_rows(const struct reduction *kernel, const struct reduction *b
     expect(sums[bytes] == 0x5a, "%s, %td columns: writes past the end", name_of(kernel), columns);
     if (baseline != NULL) {
         static _Alignas(64) char other[COLUMNS * 16];
-        baseline->reduce_rows(room, step, rows, next, columns, !from_memory, other);
+        baseline->reduce_rows(room, step, rows, next, columns, !from_memory, scratch, other);
         expect(memcmp(sums, other, bytes) == 0, "%s, %td x %td: not the baseline's bits",
                name_of(kernel), rows, columns);
     }
 }
 
 /* What is stored is the sum, or what was there combined with it. */
-static void check_store(const struct reduction *kernel)
+static void check_store(const struct reduction_kernel *kernel)
 {
     const bool is_integer = kernel->kind == 'i' || kernel->kind == 'u';
     const ptrdiff_t item = (ptrdiff_t)kernel->item_size;
@@ -226,7 +231,7 @@ static void check_store(const struct reduction *kernel)
     }
 }
 
-static void check_accumulate(const struct reduction *kernel, ptrdiff_t spread, bool in_place)
+static void check_accumulate(const struct reduction_kernel *kernel, ptrdiff_t spread, bool in_place)
 {
     static char out[1000 * 8 * 3], in[1000 * 8 * 3];
     const ptrdiff_t step = spread * (ptrdiff_t)kernel->item_size;
@@ -241,7 +246,8 @@ static void check_accumulate(const struct reduction *kernel, ptrdiff_t spread, b
     }
 }
 
-static void check(const struct reduction *kernel, const struct reduction *baseline, bool quick)
+static void check(const struct reduction_kernel *kernel, const struct reduction_kernel *baseline,
+                  bool quick)
 {
     static const ptrdiff_t large[] = {1000, 4095, 4096, 4097, 16384, 20000, 65537, LARGEST};
     const ptrdiff_t item = (ptrdiff_t)kernel->item_size;
@@ -272,9 +278,10 @@ static void check(const struct reduction *kernel, const struct reduction *baseli
     }
 }
 
-static const struct reduction *same_of(const struct kernels *kernels, const struct reduction *other)
+static const struct reduction_kernel *same_of(const struct kernels *kernels,
+                                              const struct reduction_kernel *other)
 {
-    for (const struct reduction *const *row = kernels->reductions; *row != NULL; row++) {
+    for (const struct reduction_kernel *const *row = kernels->reductions; *row != NULL; row++) {
         if ((*row)->kind == other->kind && (*row)->item_size == other->item_size &&
             strcmp((*row)->op, other->op) == 0) {
             return *row;
@@ -297,9 +304,9 @@ int main(int argc, char *argv[])
         }
         ran = true;
         kernels_restrict(kernels->isa);
-        for (const struct reduction *const *row = kernels->reductions; *row != NULL; row++) {
+        for (const struct reduction_kernel *const *row = kernels->reductions; *row != NULL; row++) {
             check(*row, i > 0 ? same_of(baseline, *row) : NULL, quick);
-            expect(reduction_find((*row)->op, (*row)->kind, (*row)->item_size) == *row,
+            expect(reduction_kernel_find((*row)->op, (*row)->kind, (*row)->item_size) == *row,
                    "%s: not found among those of %s", name_of(*row), kernels->isa);
         }
         kernels_restrict(NULL);

@@ -3,12 +3,14 @@
 #include "expect.h"
 #include "threads/clock.h"
 #include "threads/limit.h"
+#include "threads/pool.h"
 #include "threads/region.h"
 
 #include <dirent.h>
 #include <fenv.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -19,9 +21,14 @@ enum {
     CALLERS = 16,
     ROUNDS = 50,
     SHORT_ROUNDS = 10000,
+    FORKS = 20,
+    MANY = 40,
     ELEMENTS = 100003,
     MOST_SECONDS = 60
 };
+
+static const struct policy production, awaiting = {1, true, true}, threaded = {1, false, true};
+static struct policy policy;
 
 static volatile double zero; /* the compiler must not know the value */
 
@@ -47,7 +54,7 @@ static void check_shares(void)
     for (int threads = 0; threads <= 40; threads++) {
         struct visits visits = {.caller = pthread_self()};
         const uint64_t before = region_count();
-        const int ran = region_run(threads, visit, &visits);
+        const int ran = region_run(&policy, threads, visit, &visits);
         expect(ran == (threads > 1 ? threads : 1), "%d threads ran, not %d", ran, threads);
         expect(visits.index_0_on_caller, "index 0 ran on a worker");
         expect(region_count() - before == (ran > 1), "region_count grew by the wrong number");
@@ -62,13 +69,13 @@ static void run_nested(void *context, int index)
 {
     struct visits inner = {.caller = pthread_self()};
     expect(!region_available(), "threads seem available within a region");
-    ((_Atomic int *)context)[index] = region_run(THREADS, visit, &inner);
+    ((_Atomic int *)context)[index] = region_run(&policy, THREADS, visit, &inner);
 }
 
 static void check_nested(void)
 {
     _Atomic int ran[THREADS] = {0};
-    region_run(THREADS, run_nested, ran);
+    region_run(&policy, THREADS, run_nested, ran);
     for (int i = 0; i < THREADS; i++) {
         expect(ran[i] == 1, "a region within a region ran on %d threads", ran[i]);
     }
@@ -131,7 +138,7 @@ static void check_late_workers(void)
     int most = 0, least = THREADS;
     for (int round = 0; round < SHORT_ROUNDS; round++) {
         struct work work = {.pieces = round % 40};
-        const int ran = region_run(THREADS, take_pieces, &work);
+        const int ran = region_run(&policy, THREADS, take_pieces, &work);
         const int at_work = work.at_work;
         expect(work.done == work.pieces, "%d of %d pieces were done", work.done, work.pieces);
         expect(at_work == 0, "%d threads were at work after their region", at_work);
@@ -140,6 +147,29 @@ static void check_late_workers(void)
     }
     printf("short regions: %d to %d of %d threads came\n", least, most, THREADS);
     expect(most > 1, "nobody ever came");
+}
+
+/* Workers come, but take nothing before the caller has done all. */
+static void come_late(void *context, int index)
+{
+    struct work *work = context;
+    while (index != 0 && work->done < work->pieces) {
+        sched_yield();
+    }
+    take_pieces(work, index);
+}
+
+static void check_workers_without_work(void)
+{
+    for (int awaits = 0; awaits < 2; awaits++) {
+        for (int round = 0; round < ROUNDS; round++) {
+            struct work work = {.pieces = 1 + round};
+            const int ran = region_run(awaits ? &awaiting : &production, THREADS, come_late, &work);
+            expect(ran == THREADS || !awaits, "%d of %d threads came", ran, THREADS);
+            expect(work.done == work.pieces && work.at_work == 0, "%d of %d pieces were done",
+                   work.done, work.pieces);
+        }
+    }
 }
 
 static void check_sleeping(void)
@@ -153,7 +183,7 @@ static void check_sleeping(void)
         while (ran == 1) {
             work.next = work.done = 0;
             work.pieces *= 10;
-            ran = region_run(THREADS, take_pieces, &work);
+            ran = region_run(&policy, THREADS, take_pieces, &work);
             expect(work.done == work.pieces, "%d of %d pieces were done", work.done, work.pieces);
         }
     }
@@ -176,7 +206,7 @@ static void check_affinity(void)
         const cpu_set_t *cpus = round % 2 == 0 ? &one : &all;
         _Atomic int found[THREADS];
         sched_setaffinity(0, sizeof *cpus, cpus);
-        region_run(THREADS, note_cpus, found);
+        region_run(&policy, THREADS, note_cpus, found);
         for (int i = 0; i < THREADS; i++) {
             expect(found[i] == CPU_COUNT(cpus), "thread %d may run on %d CPUs, its caller on %d", i,
                    found[i], CPU_COUNT(cpus));
@@ -196,16 +226,16 @@ static void check_flags(void)
 {
     for (int who = 0; who < THREADS; who++) {
         feclearexcept(FE_ALL_EXCEPT);
-        region_run(THREADS, divide_on_workers, &who);
+        region_run(&policy, THREADS, divide_on_workers, &who);
         expect(fetestexcept(FE_ALL_EXCEPT) == FE_DIVBYZERO, "thread %d divided by 0, flags %#x",
                who, (unsigned)fetestexcept(FE_ALL_EXCEPT));
     }
     int nobody = -1;
     feclearexcept(FE_ALL_EXCEPT);
-    region_run(THREADS, divide_on_workers, &nobody);
+    region_run(&policy, THREADS, divide_on_workers, &nobody);
     expect(fetestexcept(FE_ALL_EXCEPT) == 0, "flags out of nothing");
     feraiseexcept(FE_INVALID);
-    region_run(THREADS, divide_on_workers, &nobody);
+    region_run(&policy, THREADS, divide_on_workers, &nobody);
     expect(fetestexcept(FE_ALL_EXCEPT) == FE_INVALID, "the caller's own flag got lost");
     feclearexcept(FE_ALL_EXCEPT);
 }
@@ -221,7 +251,7 @@ static void check_rounding(void)
     for (int mode = 0; mode < 4; mode++) {
         _Atomic int found[THREADS];
         fesetround(modes[mode]);
-        region_run(THREADS, note_rounding, found);
+        region_run(&policy, THREADS, note_rounding, found);
         fesetround(FE_TONEAREST);
         for (int i = 0; i < THREADS; i++) {
             expect(found[i] == modes[mode], "thread %d rounds by %#x, its caller by %#x", i,
@@ -251,7 +281,7 @@ static void *call_often(void *unused)
     (void)unused;
     for (int round = 0; round < ROUNDS; round++) {
         _Atomic int shares = 0;
-        const int ran = region_run(THREADS, be_active, &shares);
+        const int ran = region_run(&policy, THREADS, be_active, &shares);
         expect(shares == ran, "%d shares on %d threads", shares, ran);
     }
     return NULL;
@@ -268,27 +298,197 @@ static void check_concurrent_callers(void)
     }
     expect(most_active <= THREADS + CALLERS, "%d threads were active", most_active);
     struct visits visits = {.caller = pthread_self()};
-    expect(region_run(THREADS, visit, &visits) == THREADS, "threads were not given back");
+    expect(region_run(&policy, THREADS, visit, &visits) == THREADS, "threads were not given back");
 }
 
 /* ---- fork ---- */
 
-static void check_fork(void)
+static bool computes(void)
+{
+    struct visits visits = {.caller = pthread_self()};
+    bool all = region_available() && region_active() == 0 &&
+               region_run(&awaiting, THREADS, visit, &visits) == THREADS;
+    for (int index = 0; index < THREADS; index++) {
+        all = all && visits.of_index[index] == 1;
+    }
+    return all;
+}
+
+/* Whether children down to so many generations compute on all threads. */
+static bool children_compute(int generations)
 {
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
-        alarm(MOST_SECONDS / 4);
-        struct visits visits = {.caller = pthread_self()};
-        const bool serial = !region_available() && region_run(THREADS, visit, &visits) == 1 &&
-                            visits.of_index[0] == 1 && visits.of_index[1] == 0;
-        _exit(serial ? 0 : 1);
+        alarm(MOST_SECONDS / 2);
+        _exit(computes() && (generations == 1 || children_compute(generations - 1)) ? 0 : 1);
     }
     int status = -1;
-    expect(child > 0 && waitpid(child, &status, 0) == child, "no child");
-    expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a forked child ended with status %#x",
-           (unsigned)status);
-    expect(region_available(), "the parent of a fork lost its threads");
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+static void check_fork(void)
+{
+    expect(children_compute(2), "a forked child or its child did not compute on all threads");
+    expect(computes(), "the parent of a fork lost its threads");
+}
+
+static _Atomic bool stops;
+
+static void *call_until_stopped(void *unused)
+{
+    (void)unused;
+    while (!stops) {
+        struct work work = {.pieces = 3};
+        region_run(&production, THREADS, take_pieces, &work);
+        expect(work.done == work.pieces, "%d of %d pieces were done", work.done, work.pieces);
+    }
+    return NULL;
+}
+
+static void check_fork_beside_callers(void)
+{
+    pthread_t callers[2];
+    stops = false;
+    for (int i = 0; i < 2; i++) {
+        pthread_create(&callers[i], NULL, call_until_stopped, NULL);
+    }
+    for (int i = 0; i < FORKS; i++) {
+        expect(children_compute(1), "a child did not compute that was forked beside callers");
+    }
+    stops = true;
+    for (int i = 0; i < 2; i++) {
+        pthread_join(callers[i], NULL);
+    }
+    expect(region_active() == 0, "%d threads seem active", region_active());
+}
+
+/* ---- how workers live ---- */
+
+static void note_signals(void *context, int index)
+{
+    pthread_sigmask(SIG_SETMASK, NULL, (sigset_t *)context + index);
+}
+
+static void check_signals(void)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+    static const int others[] = {SIGINT, SIGTERM, SIGALRM, SIGCHLD, SIGUSR1, SIGPROF};
+    sigset_t blocked[THREADS];
+    region_run(&awaiting, THREADS, note_signals, blocked);
+    for (int worker = 1; worker < THREADS; worker++) {
+        for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+            expect(!sigismember(&blocked[worker], faults[i]), "workers block the fault %d",
+                   faults[i]);
+        }
+        for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+            expect(sigismember(&blocked[worker], others[i]), "workers get signal %d", others[i]);
+        }
+    }
+}
+
+static void note_stack(void *context, int index)
+{
+    pthread_attr_t attributes;
+    pthread_getattr_np(pthread_self(), &attributes);
+    pthread_attr_getstacksize(&attributes, (size_t *)context + index);
+    pthread_attr_destroy(&attributes);
+}
+
+static void check_stack(void)
+{
+    size_t bytes[THREADS];
+    region_run(&awaiting, THREADS, note_stack, bytes);
+    for (int worker = 1; worker < THREADS; worker++) {
+        expect(bytes[worker] == 1 << 20, "a worker has a stack of %zu bytes", bytes[worker]);
+    }
+}
+
+static void *compute_on_small_stack(void *unused)
+{
+    (void)unused;
+    expect(computes(), "a thread with a small stack got no workers");
+    return NULL;
+}
+
+static void check_small_stack(void)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 64 << 10);
+    pthread_create(&thread, &attributes, compute_on_small_stack, NULL);
+    pthread_join(thread, NULL);
+    pthread_attr_destroy(&attributes);
+}
+
+/* Calls of two threads keep one worker awake, and let the others sleep. */
+static void check_uncalled_workers(void)
+{
+    struct visits visits = {.caller = pthread_self()};
+    region_run(&awaiting, THREADS, visit, &visits);
+    while (!region_is_cold(THREADS)) { /* a hang is a failure */
+        region_run(&awaiting, 2, visit, &visits);
+    }
+    for (int call = 0; call < ROUNDS; call++) {
+        region_run(&awaiting, 2, visit, &visits);
+        expect(region_is_cold(THREADS), "a call woke a worker that it did not call");
+    }
+}
+
+static void check_spin(void)
+{
+    struct visits visits = {.caller = pthread_self()};
+    pool_set_spin_us(MOST_SECONDS * 1000000);
+    for (int call = 0; call < 2; call++) {
+        region_run(&awaiting, THREADS, visit, &visits);
+        const int64_t end = clock_ns() + 20000000;
+        while (clock_ns() < end) {
+            expect(!region_is_cold(THREADS), "workers slept instead of spinning");
+        }
+    }
+    pool_set_spin_us(0);
+    region_run(&awaiting, THREADS, visit, &visits);
+    while (!region_is_cold(THREADS)) { /* a hang is a failure */
+    }
+    pool_set_spin_us(WORKER_SPIN_US);
+}
+
+static int thread_count(void)
+{
+    int count = 0;
+    DIR *threads = opendir("/proc/self/task");
+    const struct dirent *entry;
+    while (threads != NULL && (entry = readdir(threads)) != NULL) {
+        count += atoi(entry->d_name) != 0;
+    }
+    if (threads != NULL) {
+        closedir(threads);
+    }
+    return count;
+}
+
+static void check_surplus(void)
+{
+    struct visits visits = {.caller = pthread_self()};
+    /* Beyond what the latest call took. */
+    expect(region_run(&awaiting, MANY, visit, &visits) == MANY, "fewer than %d threads", MANY);
+    while (thread_count() > 2) { /* a hang is a failure */
+        region_run(&awaiting, 2, visit, &visits);
+    }
+    expect(computes(), "surplus workers ended, and no new ones came");
+    /* Beyond the CPUs, without another call. */
+    cpu_set_t all, one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_getaffinity(0, sizeof all, &all);
+    sched_setaffinity(0, sizeof one, &one);
+    expect(region_run(&awaiting, MANY, visit, &visits) == MANY, "fewer than %d threads", MANY);
+    while (thread_count() > 1) {
+        sched_yield();
+    }
+    sched_setaffinity(0, sizeof all, &all);
+    expect(computes(), "surplus workers ended, and no new ones came");
 }
 
 /* ---- element-wise calls ---- */
@@ -330,6 +530,7 @@ static void count_after(void *context)
 }
 
 static struct elementwise loop = {
+    .policy = &policy,
     .run = increment,
     .before_threads = count_before,
     .after_threads = count_after,
@@ -418,8 +619,8 @@ static void check_elementwise(void)
     static const ptrdiff_t sizes[] = {1, 2, 63, 64, 65, 127, 128, 129, 1000, 4096, 10007, ELEMENTS};
     elementwise_initialize(&loop);
     threads_set_for_this_thread(THREADS);
-    for (int learnt = 0; learnt < 2; learnt++) {
-        elementwise_set_threshold(1);
+    for (int awaits = 0; awaits < 2; awaits++) {
+        policy = awaits ? awaiting : threaded;
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
             check_apart(sizes[i]);
             check_reversed(sizes[i]);
@@ -428,7 +629,7 @@ static void check_elementwise(void)
         }
     }
     /* While the cost of an element is being learnt, values must be right as well. */
-    elementwise_set_threshold(0);
+    policy = production;
     for (int i = 0; i < 20; i++) {
         number_input();
         run((char *)input, 4, (char *)output, 4, ELEMENTS);
@@ -436,7 +637,7 @@ static void check_elementwise(void)
                "learning: wrong values");
         expect(call.parts >= 1, "nothing ran");
     }
-    elementwise_set_threshold(1);
+    policy = awaiting;
     threads_set_for_this_thread(1);
     number_input();
     run((char *)input, 4, (char *)output, 4, ELEMENTS);
@@ -454,8 +655,12 @@ static void note_order(const struct elementwise *of, void *context, enum order o
 /* No memory is touched: the addresses need not exist. */
 static enum order order_chosen(uintptr_t in, uintptr_t out, ptrdiff_t n)
 {
-    static struct elementwise noting = {
-        .run = note_order, .asks_for_order = true, .inputs = 1, .operands = 2, .item_size = {4, 4}};
+    static struct elementwise noting = {.policy = &policy,
+                                        .run = note_order,
+                                        .asks_for_order = true,
+                                        .inputs = 1,
+                                        .operands = 2,
+                                        .item_size = {4, 4}};
     elementwise_initialize(&noting);
     enum order order = IN_ORDER;
     elementwise_run(&noting, &order, (char *[]){(char *)in, (char *)out}, (ptrdiff_t[]){4, 4}, n);
@@ -466,12 +671,12 @@ static void check_streaming(void)
 {
     const uintptr_t a = (uintptr_t)1 << 40, b = (uintptr_t)1 << 41;
     const ptrdiff_t huge = (ptrdiff_t)1 << 34;
-    elementwise_set_threshold(PTRDIFF_MAX);
+    policy.threshold = PTRDIFF_MAX;
     expect(order_chosen(a, b, huge) == ANY_ORDER_STREAMING, "64 GiB should be streamed");
     expect(order_chosen(a, b, 100000) == ANY_ORDER, "400 kB should stay in the cache");
     expect(order_chosen(a, a, huge) == ANY_ORDER, "in place should not be streamed");
     expect(order_chosen(a, a + 4, huge) == IN_ORDER, "shifted should be in order");
-    elementwise_set_threshold(0);
+    policy = production;
 }
 
 int main(void)
@@ -479,17 +684,25 @@ int main(void)
     alarm(2 * MOST_SECONDS); /* a hang is a failure, not a wait */
     threads_initialize(0, "");
     check_late_workers();
+    check_workers_without_work();
     check_sleeping();
-    elementwise_set_threshold(1); /* all come */
+    policy = awaiting;
     check_shares();
     check_nested();
     check_affinity();
     check_flags();
     check_rounding();
     check_concurrent_callers();
+    check_signals();
+    check_stack();
+    check_small_stack();
+    check_uncalled_workers();
+    check_spin();
+    check_surplus();
     check_fork();
     check_elementwise();
     check_streaming();
     check_fork();
+    check_fork_beside_callers();
     return expect_result("region");
 }

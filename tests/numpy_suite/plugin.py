@@ -2,8 +2,7 @@
 
 ``NUMC_SUITE`` is the mode: ``plain`` changes nothing; ``swap`` puts our ufuncs in the place of
 NumPy's, wherever a module of NumPy names them; ``redirect`` swaps and leads operators to ours, too.
-``NUMC_TEST_BUILD`` is the build folder with the extension ``_hooks``: ``redirect`` cannot do
-without, ``swap`` only counts no calls. ``NUMC_SUITE_REPORT`` is the file to write, in JSON.
+``NUMC_SUITE_REPORT`` is the file to write, in JSON.
 """
 
 import json
@@ -11,30 +10,12 @@ import os
 import sys
 
 import numpy as np
-import pytest
 
 MODE = os.environ.get("NUMC_SUITE", "plain")
 THREADS = 3  # whatever the machine has: what is tested is that splitting changes nothing
 
 _outcomes = {}
 _threads_run_before = 0
-_hooks = None
-
-
-def _import_hooks():
-    build = os.environ.get("NUMC_TEST_BUILD")
-    if build:
-        sys.path.insert(0, os.path.join(build, "tests", "hooks"))
-    try:
-        import _hooks as hooks
-    except ImportError as error:
-        if MODE == "redirect":
-            raise pytest.UsageError(
-                "NUMC_TEST_BUILD must name a build folder that `meson setup -Dtests=true` made for "
-                f"this Python, and that is compiled; it is {build!r}: {error}"
-            ) from error
-        return None
-    return hooks
 
 
 def _swap(theirs, ours):
@@ -47,25 +28,25 @@ def _swap(theirs, ours):
 
 
 def pytest_configure():
-    global _hooks, _threads_run_before
+    global _threads_run_before
     if MODE == "plain":
         return
+    import _numc_test
+
     import numc_ufuncs
     from numc_ufuncs._ufuncs import OWN
 
-    _hooks = _import_hooks()
     for name in filter(np.__dict__.__contains__, OWN):
         theirs, ours = getattr(np, name), getattr(numc_ufuncs, name)
         _swap(theirs, ours)
-        if _hooks is not None:
-            _hooks.count_calls(ours)
+        _numc_test.count_calls(ours)
         if MODE == "redirect":
-            _hooks.redirect(theirs, ours)
+            _numc_test.redirect(theirs, ours)
     # Bound methods behind ndarray.sum and ndarray.prod.
     np._core._methods.umr_sum = numc_ufuncs.add.reduce
     np._core._methods.umr_prod = numc_ufuncs.multiply.reduce
     numc_ufuncs.set_config(threads=THREADS)
-    numc_ufuncs._core.set_parallel_threshold(1)
+    _numc_test.set_parallel_threshold(1)
     _threads_run_before = numc_ufuncs._core.regions()
 
 
@@ -86,13 +67,14 @@ def pytest_runtest_logreport(report):
 def _counts():
     counts = {"calls": None, "operators": None, "regions": None, "short": None}
     if MODE != "plain":
+        import _numc_test
+
         import numc_ufuncs
 
         counts["regions"] = numc_ufuncs._core.regions() - _threads_run_before
         counts["short"] = sum(numc_ufuncs._core.short_calls())
-    if _hooks is not None:
         ours = [getattr(numc_ufuncs, name) for name in numc_ufuncs._ufuncs.OWN]
-        calls = _hooks.calls()
+        calls = _numc_test.calls()
         counts["calls"] = sum(n for ufunc, n in calls.items() if ufunc in ours)
         counts["operators"] = sum(n for ufunc, n in calls.items() if ufunc not in ours)
     return counts

@@ -50,7 +50,7 @@
 #define ROW_PARTS JOIN(SUM_ROW_PARTS, DTYPE)
 
 enum {
-    LANES = LANES_BYTES / sizeof(SUM),
+    LANES = ACCUMULATORS_BYTES / sizeof(SUM),
     LANES_STORED = LANES * sizeof(STORED),
     PIECE = PIECE_TURNS * LANES, /* parts that are added without folding lanes */
     PIECE_BYTES = PIECE_TURNS * LANES_STORED,
@@ -172,7 +172,7 @@ INLINE lanes load_last(const char *end, ptrdiff_t parts)
     return keep(loaded, kept);
 }
 
-/* Sums of 2^k neighbouring pieces, of which there is one for each bit k of count. */
+/* Sums of 2^k neighbouring leaves, of which there is one for each bit k of count. */
 struct tree {
     uint64_t count;
     lanes of[40];
@@ -213,16 +213,16 @@ INLINE lanes sum_piece(const char *data)
 /* In the order of memory: processors fetch ahead of one stream of addresses best. */
 NOINLINE lanes sum_group(const char *data)
 {
-    lanes piece[GROUP_PIECES];
+    lanes leaf[GROUP_PIECES];
     for (int i = 0; i < GROUP_PIECES; i++) {
-        piece[i] = sum_piece(data + i * PIECE_BYTES);
+        leaf[i] = sum_piece(data + i * PIECE_BYTES);
     }
     for (int apart = 1; apart < GROUP_PIECES; apart *= 2) {
         for (int i = 0; i < GROUP_PIECES; i += 2 * apart) {
-            piece[i] = plus(piece[i], piece[i + apart]);
+            leaf[i] = plus(leaf[i], leaf[i + apart]);
         }
     }
-    return piece[0];
+    return leaf[0];
 }
 
 /* The sum of fewer parts than there are lanes. */
@@ -248,7 +248,7 @@ INLINE SUM sum_short(const char *data, ptrdiff_t step, ptrdiff_t n)
     return (sum + b) + (a + c);
 }
 
-/* Less than a piece. */
+/* Less than a leaf. */
 INLINE lanes sum_rest(const char *data, ptrdiff_t parts)
 {
     if (parts < LANES) {
@@ -316,7 +316,7 @@ SCALAR static void sum_eight_lanes(const char *data, ptrdiff_t step, SUM *sums)
 /* As sum_piece, or as sum_rest if there are fewer elements. */
 INLINE lanes sum_strided_piece(const char *data, ptrdiff_t step, ptrdiff_t n)
 {
-    /* One pass over the piece for each eight lanes: with several, what is far comes out of order. */
+    /* One pass over the leaf for each eight lanes: with several, what is far comes out of order. */
     const ptrdiff_t far = LINE_BYTES * 8 / LANES;
     const bool is_near = step < far && step > -far;
     if (PARTS == 1 && sizeof(STORED) == sizeof(SUM) && is_near && n == PIECE) {
@@ -468,46 +468,46 @@ INLINE void sum_row_piece(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrd
     }
 }
 
-/* The tree again, over pieces of rows. */
+/* The tree again, over leaves of rows. */
 INLINE void sum_columns(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
-                        ptrdiff_t parts, SUM *sums)
+                        ptrdiff_t parts, SUM *scratch, SUM *sums)
 {
-    if (rows <= PIECE_ROWS) {
+    if (rows <= LEAF_ROWS) {
         sum_row_piece(data, step, rows, next, parts, sums);
         return;
     }
-    _Alignas(LINE_BYTES) SUM of[ROW_LEVELS][ROW_PARTS];
     const size_t bytes = (size_t)parts * sizeof *sums;
+    const size_t apart = (bytes + LINE_BYTES - 1) / LINE_BYTES * (LINE_BYTES / sizeof *sums);
     unsigned count = 0;
     int level = 0;
-    for (ptrdiff_t row = 0; row < rows; row += PIECE_ROWS) {
+    for (ptrdiff_t row = 0; row < rows; row += LEAF_ROWS) {
         const ptrdiff_t left = rows - row;
         level = __builtin_ctz(~count);
-        sum_row_piece(data + row * step, step, left < PIECE_ROWS ? left : PIECE_ROWS, next, parts,
-                      of[level]);
+        sum_row_piece(data + row * step, step, left < LEAF_ROWS ? left : LEAF_ROWS, next, parts,
+                      scratch + (size_t)level * apart);
         for (int below = 0; below < level; below++) {
-            add_sums(of[level], of[below], bytes);
+            add_sums(scratch + (size_t)level * apart, scratch + (size_t)below * apart, bytes);
         }
         count++;
     }
     const int lowest = level;
     for (level++; count >> level != 0; level++) {
         if (count >> level & 1) {
-            add_sums(of[lowest], of[level], bytes);
+            add_sums(scratch + (size_t)lowest * apart, scratch + (size_t)level * apart, bytes);
         }
     }
-    memcpy(sums, of[lowest], (size_t)parts * sizeof *sums);
+    memcpy(sums, scratch + (size_t)lowest * apart, bytes);
 }
 
 /* Short rows come one by one, wherever they are: the bits depend on that. */
 static void sum_rows(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
-                     ptrdiff_t columns, bool from_memory, void *sums)
+                     ptrdiff_t columns, bool from_memory, void *scratch, void *sums)
 {
     (void)from_memory;
     for (ptrdiff_t at = 0; at < columns * PARTS; at += ROW_PARTS) {
         const ptrdiff_t left = columns * PARTS - at;
         sum_columns(data + at / PARTS * next, step, rows, next, left < ROW_PARTS ? left : ROW_PARTS,
-                    (SUM *)sums + at);
+                    scratch, (SUM *)sums + at);
     }
 }
 
@@ -535,12 +535,12 @@ static void store_sums(const void *sums, ptrdiff_t n, char *out, ptrdiff_t step,
     }
 }
 
-static const struct reduction JOIN(reduction_add, DTYPE) = {
+static const struct reduction_kernel JOIN(reduction_add, DTYPE) = {
     .op = "add",
     .kind = KIND,
     .item_size = PARTS * sizeof(STORED),
     .sum_size = PARTS * sizeof(SUM),
-    .piece = PIECE / PARTS,
+    .leaf = PIECE / PARTS,
     .reduce = sum_elements,
     .reduce_each = sum_each,
     .reduce_rows = sum_rows,

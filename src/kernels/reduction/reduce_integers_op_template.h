@@ -4,12 +4,12 @@
 #define name(what) JOIN(JOIN(what, OP), DTYPE)
 
 /* One accumulator would do; the others are neutral. */
-static void name(reduce)(const char *data, ptrdiff_t step, ptrdiff_t n, void *lanes)
+static void name(reduce)(const char *data, ptrdiff_t step, ptrdiff_t n, void *accumulators)
 {
-    uint64_t *lane = lanes;
-    lane[0] = OF(data, step, n);
-    for (size_t i = 1; i < LANES_BYTES / sizeof *lane; i++) {
-        lane[i] = IDENTITY;
+    uint64_t *accumulator = accumulators;
+    accumulator[0] = OF(data, step, n);
+    for (size_t i = 1; i < ACCUMULATORS_BYTES / sizeof *accumulator; i++) {
+        accumulator[i] = IDENTITY;
     }
 }
 
@@ -55,8 +55,9 @@ NOINLINE void name(add_row)(const char *data, ptrdiff_t columns, uint64_t *restr
 }
 
 static void name(reduce_rows)(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
-                              ptrdiff_t columns, bool from_memory, void *sums)
+                              ptrdiff_t columns, bool from_memory, void *scratch, void *sums)
 {
+    (void)scratch;
     const bool one_by_one = from_memory && next == sizeof(STORED) && step > VERY_SHORT_ROW_BYTES &&
                             columns * (ptrdiff_t)sizeof(uint64_t) <= SHORT_ROW_BYTES;
     for (ptrdiff_t at = 0; at < columns; at += ROW_COLUMNS) {
@@ -84,12 +85,12 @@ static void name(combine)(void *into, const void *later, size_t bytes)
     }
 }
 
-static void name(fold)(const void *lanes, void *sum_)
+static void name(fold)(const void *accumulators, void *sum_)
 {
-    const uint64_t *lane = lanes;
+    const uint64_t *accumulator = accumulators;
     uint64_t result = IDENTITY;
-    for (size_t i = 0; i < LANES_BYTES / sizeof *lane; i++) {
-        result = VALUE(result, lane[i]);
+    for (size_t i = 0; i < ACCUMULATORS_BYTES / sizeof *accumulator; i++) {
+        result = VALUE(result, accumulator[i]);
     }
     *(uint64_t *)sum_ = result;
 }
@@ -117,12 +118,12 @@ static void name(accumulate)(uint64_t carry, const char *in, ptrdiff_t in_step, 
     }
 }
 
-static const struct reduction name(reduction) = {
+static const struct reduction_kernel name(reduction) = {
     .op = STRING(OP),
     .kind = KIND,
     .item_size = sizeof(STORED),
     .sum_size = sizeof(uint64_t),
-    .piece = 1024 / sizeof(STORED),
+    .leaf = 1024 / sizeof(STORED),
     .reduce = name(reduce),
     .reduce_each = name(reduce_each),
     .reduce_rows = name(reduce_rows),

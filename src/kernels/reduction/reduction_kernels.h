@@ -20,8 +20,6 @@ enum {
     MANY_ROWS = 8,
     SHORT_ROW_BYTES = 8192,
     VERY_SHORT_ROW_BYTES = 256, /* two of which are next to each other, as good as one */
-    ROW_BYTES = 32768,
-    ROW_LEVELS = 5, /* 2^4 pieces are MOST_ROWS */
     ROW_COLUMNS = ROW_BYTES / sizeof(uint64_t),
     /* Sums of two bytes fit into 16 bits so often; side by side, none waits for the one before. */
     RUN_BYTES = 128 * VECTOR_BYTES,
@@ -29,10 +27,8 @@ enum {
     SHORT_SUM = 16,
     PRODUCTS = 8,
 };
-_Static_assert(PIECE_ROWS << (ROW_LEVELS - 1) == MOST_ROWS, "the levels of a tree of rows");
-
 #define LANE_VECTORS (64 / VECTOR_BYTES)
-_Static_assert(LANE_VECTORS *VECTOR_BYTES == LANES_BYTES, "lanes are whole vectors");
+_Static_assert(LANE_VECTORS *VECTOR_BYTES == ACCUMULATORS_BYTES, "lanes are whole vectors");
 
 #define SAME(x) (x)
 
@@ -233,7 +229,7 @@ INLINE void store_one(uint64_t value, char *to, size_t size)
 #define PAIR uint64_t
 #include "reduce_integers_template.h"
 
-static const struct reduction *const reductions[] = {
+static const struct reduction_kernel *const reductions[] = {
 #if defined(HALF)
     &reduction_add_float16,
 #endif

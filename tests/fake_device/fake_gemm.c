@@ -1,5 +1,5 @@
 /* The products of the fake device: plain loops, sums as wide as they can be, no flags raised. */
-#include "fake.h"
+#include "fake_device.h"
 
 #include <fenv.h>
 #include <string.h>

@@ -1,7 +1,5 @@
-/* Test-only hooks into calls of ufuncs: counts those of ours, and leads NumPy's to ours, so that
- * operators reach them. Hooks are never taken off; install them before other threads compute. */
-#define NUMC_IMPORTS_NUMPY
-#include "numpy/numpy_api.h"
+/* Hooks into calls of ufuncs. They are never taken off; install them before other threads compute. */
+#include "hooks.h"
 
 #include <stdatomic.h>
 
@@ -52,7 +50,7 @@ static PyObject *install(PyUFuncObject *ufunc, PyObject *target)
     Py_RETURN_NONE;
 }
 
-static PyObject *count_calls(PyObject *module, PyObject *args)
+PyObject *hooks_count_calls(PyObject *module, PyObject *args)
 {
     (void)module;
     PyUFuncObject *ufunc;
@@ -62,7 +60,7 @@ static PyObject *count_calls(PyObject *module, PyObject *args)
     return install(ufunc, NULL);
 }
 
-static PyObject *redirect(PyObject *module, PyObject *args)
+PyObject *hooks_redirect(PyObject *module, PyObject *args)
 {
     (void)module;
     PyUFuncObject *theirs;
@@ -73,7 +71,7 @@ static PyObject *redirect(PyObject *module, PyObject *args)
     return install(theirs, ours);
 }
 
-static PyObject *calls(PyObject *module, PyObject *unused)
+PyObject *hooks_calls(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
     PyObject *counts = PyDict_New();
@@ -85,40 +83,4 @@ static PyObject *calls(PyObject *module, PyObject *unused)
         Py_XDECREF(count);
     }
     return counts;
-}
-
-static PyMethodDef methods[] = {
-    {"count_calls", count_calls, METH_VARARGS, "count_calls(ufunc): count its calls from now on."},
-    {"redirect", redirect, METH_VARARGS,
-     "redirect(theirs, ours): calls of `theirs`, also by operators, go to `ours`."},
-    {"calls", calls, METH_NOARGS, "{hooked ufunc: calls so far}."},
-    {NULL, NULL, 0, NULL},
-};
-
-static int execute(PyObject *module)
-{
-    (void)module;
-    return PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 ? -1 : 0;
-}
-
-static PyModuleDef_Slot slots[] = {
-    {Py_mod_exec, execute},
-#ifdef Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED
-    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
-#endif
-    {0, NULL},
-};
-
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT,
-    .m_name = "_hooks",
-    .m_methods = methods,
-    .m_slots = slots,
-};
-
-PyMODINIT_FUNC PyInit__hooks(void);
-
-PyMODINIT_FUNC PyInit__hooks(void)
-{
-    return PyModuleDef_Init(&definition);
 }

@@ -1,5 +1,5 @@
 /* The fake device. */
-#include "fake.h"
+#include "fake_device.h"
 
 #include "fake_queue.h"
 

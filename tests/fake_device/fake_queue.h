@@ -2,7 +2,7 @@
 #ifndef NUMC_FAKE_QUEUE_H
 #define NUMC_FAKE_QUEUE_H
 
-#include "device.h"
+#include "device/device.h"
 
 #include <pthread.h>
 

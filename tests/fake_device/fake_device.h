@@ -1,9 +1,9 @@
 /* A device for tests: host memory behind addresses that fault when the host touches them, work that
  * is done as late as a real device might do it, and calls that fail when they are told to. */
-#ifndef NUMC_FAKE_H
-#define NUMC_FAKE_H
+#ifndef NUMC_FAKE_DEVICE_H
+#define NUMC_FAKE_DEVICE_H
 
-#include "device.h"
+#include "device/device.h"
 
 /* NULL without memory. */
 struct device *fake_new(size_t memory);

@@ -2,7 +2,7 @@
  * random: a missing dependency shows as a wrong result. */
 #include "fake_queue.h"
 
-#include "fake.h"
+#include "fake_device.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,27 @@
+/* From which sizes reductions are computed otherwise; why, and what was measured: docs/decisions/0008.
+ * Measured again by: python benchmarks/compare.py */
+#ifndef NUMC_REDUCTION_CUTOFFS_H
+#define NUMC_REDUCTION_CUTOFFS_H
+
+enum {
+    /* Threads pay from 20 us on: caches deliver contiguous elements at 40 bytes per ns, elements that
+     * lie apart take half a ns each. */
+    REDUCTION_THREADS_BYTES = 800000,
+    REDUCTION_THREADS_ELEMENTS = 40000,
+    /* Rows of integers come one by one if no cache holds the operand. */
+    REDUCTION_FROM_MEMORY_BYTES = 16 << 20,
+    /* What a thread takes at a time is worth the trip. */
+    REDUCTION_CHUNK_BYTES = 64 << 10,
+    /* Reduced axes that are not one in memory are taken row by row if rows are at least so long. */
+    REDUCTION_ROW_BYTES = 1024,
+    /* Fewer long strided rows of floats than this: NumPy's loop. */
+    REDUCTION_STRIDED_ROWS = 4,
+    REDUCTION_STRIDED_ROW_ELEMENTS = 1000,
+    /* Calls of inner loops for fewer elements gain nothing from kernels and threads. */
+    REDUCTION_LOOP_ELEMENTS = 1024,
+    /* Nor do segments of reduceat that are shorter on average, or columns that are accumulated. */
+    REDUCTION_SEGMENT_ELEMENTS = 4096,
+    REDUCTION_ACCUMULATED_COLUMN_ELEMENTS = 40000,
+};
+
+#endif

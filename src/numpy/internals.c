@@ -1,0 +1,37 @@
+/* The capsule for the test extension. */
+#include "internals.h"
+
+#include "devices.h"
+#include "policy_in_use.h"
+#include "threads/cgroup.h"
+#include "threads/limit.h"
+
+static void limit_device_memory(size_t bytes)
+{
+    if (device_pipeline(0) != NULL) {
+        pipeline_limit_memory(device_pipeline(0), bytes);
+    }
+}
+
+static const struct pipeline_times *last_times(void)
+{
+    return &device_times;
+}
+
+int internals_add(PyObject *module)
+{
+    static struct internals internals = {
+        .bytes = sizeof internals,
+        .policy = &policy_in_use,
+        .read_quota = threads_read_quota,
+        .quota = cgroup_cpus,
+        .replace_device = devices_replace,
+        .set_clock = devices_set_clock,
+        .limit_device_memory = limit_device_memory,
+        .last_times = last_times,
+    };
+    PyObject *capsule = PyCapsule_New(&internals, INTERNALS_CAPSULE, NULL);
+    const int status = PyModule_AddObjectRef(module, "_internals", capsule);
+    Py_XDECREF(capsule);
+    return status;
+}

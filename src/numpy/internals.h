@@ -1,0 +1,36 @@
+/* What the test extension may change in a running process. Module `_core` offers it as the capsule
+ * `_internals`; nothing else uses it. */
+#ifndef NUMC_INTERNALS_H
+#define NUMC_INTERNALS_H
+
+#include "numpy_api.h"
+
+#include "device/pipeline.h"
+#include "threads/policy.h"
+
+#define INTERNALS_CAPSULE "numc_ufuncs._core._internals"
+
+struct internals {
+    size_t bytes; /* of this struct: another build has another */
+
+    /* Of all calls that come from Python; to be changed while no call runs. */
+    struct policy *policy;
+
+    /* Reads the CPU quota of the control group below `root`. */
+    void (*read_quota)(const char *root);
+    int (*quota)(const char *root);
+
+    /* A device in the place of number 0; NULL takes it away. It is up if no clock is set; otherwise
+     * it waits to be started. */
+    void (*replace_device)(struct device *device, double clock_step);
+    /* Time advances by so many seconds at each look; 0: the real clock. */
+    void (*set_clock)(double step);
+    /* Bytes that a call may take on device 0, if it is up; 0: all. */
+    void (*limit_device_memory)(size_t bytes);
+    /* Of this thread's last product on a device. */
+    const struct pipeline_times *(*last_times)(void);
+};
+
+int internals_add(PyObject *module);
+
+#endif

@@ -1,0 +1,25 @@
+/* What a call of reduce or accumulate asks for, if it does so in the usual way. */
+#ifndef NUMC_REDUCTION_ARGUMENTS_H
+#define NUMC_REDUCTION_ARGUMENTS_H
+
+#include "numpy_api.h"
+
+#include <stdbool.h>
+
+/* References are borrowed. */
+struct reduction_arguments {
+    PyArrayObject *array;
+    bool keepdims;
+    PyObject *dtype, *out; /* NULL: the default */
+    int ndim;
+    bool reduced[NPY_MAXDIMS]; /* by axis */
+};
+
+/* Called once, at import. -1 with an exception. */
+int reduction_arguments_initialize(void);
+
+/* False for what only NumPy understands: another object than an array, initial=, where=, wrong axes. */
+bool reduction_arguments_read(struct reduction_arguments *arguments, PyObject *const *args,
+                              Py_ssize_t count, PyObject *keywords);
+
+#endif

@@ -1,0 +1,44 @@
+/* What is decided about one call of reduce or accumulate, before anything is computed. */
+#ifndef NUMC_REDUCTION_PLAN_H
+#define NUMC_REDUCTION_PLAN_H
+
+#include "dtypes.h"
+#include "reduction_arguments.h"
+
+#include "engine/reduction.h"
+
+/* The kernels of an operation, by the operand's type number. */
+struct reduction_op {
+    const char *name;
+    const struct reduction_kernel *of_type[DTYPES];
+};
+extern struct reduction_op reduction_op_add, reduction_op_multiply;
+
+/* Called once, at import. */
+void reduction_plan_initialize(void);
+
+enum reduction_way {
+    REDUCE_BY_KERNELS,
+    REDUCE_BY_LOOPS, /* NumPy's method, which calls the inner loops of our ufunc */
+    REDUCE_BY_NUMPY, /* NumPy's method and inner loops: ours would gain nothing */
+};
+
+struct reduction_plan {
+    enum reduction_way way;
+    const char *reason; /* why not by kernels; NULL if it is */
+    /* For kernels: */
+    const struct reduction_arguments *arguments;
+    int type; /* of the result */
+    npy_intp out_step[NPY_MAXDIMS];
+    struct reduction reduction; /* but where its output lies */
+};
+
+/* How to reduce; `op` is NULL where there are no kernels. `plan` keeps `arguments`. */
+void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_op *op,
+                           const struct reduction_arguments *arguments);
+
+/* Kernels accumulate within loops only. */
+enum reduction_way reduction_plan_accumulate(const struct reduction_op *op,
+                                             const struct reduction_arguments *arguments);
+
+#endif

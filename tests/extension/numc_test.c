@@ -1,0 +1,181 @@
+/* Module `_numc_test`: what tests do to a running process, and the fake device. */
+#define NUMC_IMPORTS_NUMPY
+#include "hooks.h"
+
+#include "fake_device.h"
+#include "numpy/internals.h"
+
+static struct internals *internals;
+static struct device *fake;
+
+/* ---- threads ---- */
+
+static PyObject *set_parallel_threshold(PyObject *module, PyObject *args)
+{
+    (void)module;
+    Py_ssize_t elements;
+    if (!PyArg_ParseTuple(args, "n:set_parallel_threshold", &elements)) {
+        return NULL;
+    }
+    const bool forced = elements != 0;
+    const ptrdiff_t before = internals->policy->threshold;
+    *internals->policy = (struct policy){elements, forced, forced};
+    return PyLong_FromSsize_t(before);
+}
+
+static PyObject *read_quota(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *root;
+    if (!PyArg_ParseTuple(args, "s:read_quota", &root)) {
+        return NULL;
+    }
+    internals->read_quota(root);
+    Py_RETURN_NONE;
+}
+
+static PyObject *cgroup_quota(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *root;
+    if (!PyArg_ParseTuple(args, "s:cgroup_quota", &root)) {
+        return NULL;
+    }
+    return PyLong_FromLong(internals->quota(root));
+}
+
+/* ---- devices ---- */
+
+static PyObject *use_fake_device(PyObject *module, PyObject *args)
+{
+    (void)module;
+    Py_ssize_t memory;
+    double clock_step = 0;
+    if (!PyArg_ParseTuple(args, "n|d:use_fake_device", &memory, &clock_step)) {
+        return NULL;
+    }
+    struct device *before = fake;
+    fake = memory > 0 ? fake_new((size_t)memory) : NULL;
+    if (memory > 0 && fake == NULL) {
+        return PyErr_NoMemory();
+    }
+    internals->replace_device(fake, clock_step);
+    const long alive = before != NULL ? fake_alive(before) : 0;
+    fake_delete(before);
+    return PyLong_FromLong(alive);
+}
+
+static PyObject *set_fake_clock(PyObject *module, PyObject *args)
+{
+    (void)module;
+    double step;
+    if (!PyArg_ParseTuple(args, "d:set_fake_clock", &step)) {
+        return NULL;
+    }
+    internals->set_clock(step);
+    Py_RETURN_NONE;
+}
+
+static PyObject *fail_device_call(PyObject *module, PyObject *args)
+{
+    (void)module;
+    long call;
+    int lost;
+    if (!PyArg_ParseTuple(args, "lp:fail_device_call", &call, &lost)) {
+        return NULL;
+    }
+    if (fake == NULL) {
+        return PyErr_Format(PyExc_ValueError, "there is no fake device");
+    }
+    fake_fail(fake, call, lost ? STATUS_LOST : STATUS_FAILED);
+    Py_RETURN_NONE;
+}
+
+static PyObject *device_calls(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromLong(fake != NULL ? fake_calls(fake) : 0);
+}
+
+static PyObject *limit_device_memory(PyObject *module, PyObject *args)
+{
+    (void)module;
+    Py_ssize_t bytes;
+    if (!PyArg_ParseTuple(args, "n:limit_device_memory", &bytes)) {
+        return NULL;
+    }
+    internals->limit_device_memory((size_t)bytes);
+    Py_RETURN_NONE;
+}
+
+static PyObject *last_times(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    const struct pipeline_times *times = internals->last_times();
+    return Py_BuildValue("dddd", times->last_upload, times->last_product, times->last_download,
+                         times->end);
+}
+
+static PyMethodDef functions[] = {
+    {"set_parallel_threshold", set_parallel_threshold, METH_VARARGS,
+     "Elements from which calls use threads, in small blocks, and all workers come; 0: production. "
+     "Returns the value before."},
+    {"read_quota", read_quota, METH_VARARGS,
+     "read_quota(root): calls keep to the quota of the control group below root from now on."},
+    {"cgroup_quota", cgroup_quota, METH_VARARGS, "CPUs granted by the cgroup below root, or 0."},
+    {"use_fake_device", use_fake_device, METH_VARARGS,
+     "use_fake_device(memory, clock_step=0): in the place of device 0; memory 0 takes it away. "
+     "Returns how many objects of the one before are left."},
+    {"set_fake_clock", set_fake_clock, METH_VARARGS,
+     "set_fake_clock(step): what the choice takes for the time advances so at each look."},
+    {"fail_device_call", fail_device_call, METH_VARARGS,
+     "fail_device_call(n, lost): the nth call of the fake device from now on fails; 0: none."},
+    {"device_calls", device_calls, METH_NOARGS, "Calls of the fake device so far."},
+    {"limit_device_memory", limit_device_memory, METH_VARARGS,
+     "Bytes that a call may take on device 0, if it is up; 0: all."},
+    {"last_times", last_times, METH_NOARGS,
+     "Seconds until the last upload, product and download of the last product on a device were in "
+     "their queues, and until its end."},
+    {"count_calls", hooks_count_calls, METH_VARARGS,
+     "count_calls(ufunc): count its calls from now on."},
+    {"redirect", hooks_redirect, METH_VARARGS,
+     "redirect(theirs, ours): calls of `theirs`, also by operators, go to `ours`."},
+    {"calls", hooks_calls, METH_NOARGS, "{hooked ufunc: calls so far}."},
+    {NULL, NULL, 0, NULL},
+};
+
+static int execute(PyObject *module)
+{
+    (void)module;
+    if (PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0) {
+        return -1;
+    }
+    internals = PyCapsule_Import(INTERNALS_CAPSULE, 0);
+    if (internals != NULL && internals->bytes != sizeof *internals) {
+        PyErr_SetString(PyExc_ImportError, "numc_ufuncs is of another build than _numc_test");
+        return -1;
+    }
+    return internals != NULL ? 0 : -1;
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, execute},
+#ifdef Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "_numc_test",
+    .m_methods = functions,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__numc_test(void);
+
+PyMODINIT_FUNC PyInit__numc_test(void)
+{
+    return PyModuleDef_Init(&definition);
+}
