@@ -392,3 +392,40 @@ def test_bad_numc_isa_warns():
     isa, stderr = isa_with("sse9")
     assert isa == nc.info()["isa_available"][-1]
     assert "NUMC_ISA='sse9' is ignored" in stderr
+
+
+@pytest.mark.parametrize("name", ["NUMC_ISA", "NUMC_NUM_THREADS", "NUMC_GPU_MEMORY_LIMIT"])
+class TestBadVariables:
+    """They are warned of, where the package is imported."""
+
+    CODE = "import warnings\n\n\nimport numc_ufuncs as nc\nprint(nc.add(1, 2))\n"
+
+    def run(self, tmp_path, name, *options):
+        script = tmp_path / "script.py"
+        script.write_text(self.CODE)
+        return subprocess.run(
+            [sys.executable, *options, str(script)],
+            env={**os.environ, name: "-5"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+
+    def test_the_warning_names_the_import(self, tmp_path, name):
+        done = self.run(tmp_path, name)
+        assert re.search(rf"script\.py:4: RuntimeWarning: {name}='-5' is ignored", done.stderr)
+        assert "import numc_ufuncs as nc" in done.stderr and "importlib" not in done.stderr
+
+    def test_the_import_works_where_warnings_are_errors(self, tmp_path, name):
+        done = self.run(tmp_path, name, "-W", "error")
+        assert done.stdout == "3\n" and f"{name}='-5' is ignored" in done.stderr
+
+    def test_ignored(self, tmp_path, name):
+        assert self.run(tmp_path, name, "-W", "ignore").stderr == ""
+
+
+def test_version_on_the_command_line():
+    done = subprocess.run(
+        [sys.executable, "-m", "numc_ufuncs", "--version"], capture_output=True, text=True
+    )
+    assert done.stdout == f"numc_ufuncs {nc.__version__}\n"
