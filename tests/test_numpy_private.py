@@ -3,7 +3,11 @@
 import subprocess
 import sys
 
+import _numc_test
+import numpy as np
 import pytest
+
+import numc_ufuncs as nc
 
 # Makes one private part look otherwise while the package is imported, and puts it right again.
 BREAK = """
@@ -111,6 +115,23 @@ def test_numpys_own_path_is_taken(part):
         [sys.executable, "-c", BREAK + CHECK, part], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.usefixtures("threads_always")
+@pytest.mark.parametrize("n", [1, 65, 500, 501, 100_000])
+def test_exceptions_are_asked_for_under_the_gil(n):
+    _numc_test.know_exceptions(False)
+    try:
+        for last in (1, -1):
+            exponent = np.ones(n, int)
+            exponent[-1] = last
+            if last > 0:
+                assert np.array_equal(nc.power(np.full(n, 2), exponent), np.full(n, 2))
+            else:
+                with pytest.raises(ValueError, match="negative integer powers"):
+                    nc.power(np.full(n, 2), exponent)
+    finally:
+        _numc_test.know_exceptions(True)
 
 
 def test_nothing_is_unexpected():

@@ -2,6 +2,7 @@
 #include "internals.h"
 
 #include "devices.h"
+#include "numpy_private.h"
 #include "policy_in_use.h"
 #include "threads/cgroup.h"
 #include "threads/limit.h"
@@ -23,6 +24,7 @@ int internals_add(PyObject *module)
     static struct internals internals = {
         .bytes = sizeof internals,
         .policy = &policy_in_use,
+        .private_known = private_known,
         .read_quota = threads_read_quota,
         .quota = cgroup_cpus,
         .replace_device = devices_replace,
