@@ -1,20 +1,6 @@
 /* The order guard: may the elements of a call be computed in any order? */
 #include "overlap.h"
 
-#include <stdint.h>
-
-struct span {
-    uintptr_t first, end; /* bytes [first, end) hold every element */
-};
-
-static struct span span_of(const char *data, ptrdiff_t step, size_t item_size, ptrdiff_t n)
-{
-    const uintptr_t start = (uintptr_t)data;
-    const uintptr_t last = start + (uintptr_t)(step * (n - 1));
-    return step >= 0 ? (struct span){start, last + item_size}
-                     : (struct span){last, start + item_size};
-}
-
 /* Whether two operands with one step interleave without touching, as the real and imaginary parts of
  * an array do: the other one lies in the gaps that the output leaves. */
 static bool interleave(const char *out, size_t out_size, const char *other, size_t other_size,
@@ -29,9 +15,8 @@ static bool interleave(const char *out, size_t out_size, const char *other, size
 static bool independent(const char *out, ptrdiff_t out_step, size_t out_size, const char *other,
                         ptrdiff_t other_step, size_t other_size, ptrdiff_t n)
 {
-    const struct span a = span_of(out, out_step, out_size, n);
-    const struct span b = span_of(other, other_step, other_size, n);
-    if (a.end <= b.first || b.end <= a.first) {
+    if (!extents_meet(extent_of(out, out_size, 1, &n, &out_step),
+                      extent_of(other, other_size, 1, &n, &other_step))) {
         return true;
     }
     const size_t stride = (size_t)(out_step < 0 ? -out_step : out_step);

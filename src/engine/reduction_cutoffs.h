@@ -1,4 +1,4 @@
-/* From which sizes reductions are computed otherwise; why, and what was measured: docs/decisions/0008.
+/* From which sizes reductions are computed otherwise; why: docs/decisions/0008-reductions.md.
  * Measured again by: python benchmarks/compare.py */
 #ifndef NUMC_REDUCTION_CUTOFFS_H
 #define NUMC_REDUCTION_CUTOFFS_H

@@ -2,12 +2,13 @@
 #define NUMC_IMPORTS_NUMPY
 #include "numpy_api.h"
 
-#include "call.h"
+#include "elementwise_call.h"
 #include "engine/bandwidth.h"
 #include "environment.h"
 #include "errors.h"
 #include "internals.h"
 #include "kernels/kernels.h"
+#include "matmul_call.h"
 #include "matmul_loop.h"
 #include "methods.h"
 #include "numpy_private.h"
@@ -55,8 +56,8 @@ static PyObject *regions(PyObject *module, PyObject *unused)
 static PyObject *short_calls(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    return Py_BuildValue("KKKKK", call_counts.one_loop, call_counts.nested, call_counts.ranged,
-                         call_counts.whole, call_counts.products);
+    return Py_BuildValue("KKKKK", elementwise_calls.one_loop, elementwise_calls.nested,
+                         elementwise_calls.ranged, elementwise_calls.whole, matmul_calls);
 }
 
 static PyObject *reductions(PyObject *module, PyObject *unused)
@@ -168,8 +169,8 @@ static PyMethodDef methods[] = {
 static int initialize_process(void)
 {
     static int (*const steps[])(void) = {
-        environment_apply,  private_initialize, options_initialize,
-        failure_initialize, call_initialize,    methods_initialize,
+        environment_apply,  private_initialize,  options_initialize,
+        failure_initialize, operands_initialize, methods_initialize,
     };
     static size_t done;
     for (; done < sizeof steps / sizeof *steps; done++) {

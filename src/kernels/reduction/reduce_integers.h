@@ -1,30 +1,33 @@
-/* Sums and products modulo 2^64 of one integer dtype; included once per dtype. Parameters:
- *   DTYPE   suffix of the names, KIND 'i' or 'u'
- *   STORED  the C type in memory, UNSIGNED the unsigned one of its size
- *   PAIR    the unsigned type of twice that size, UNSIGNED itself for 64 bits */
-#define vector JOIN(integer_vector, DTYPE)
-#define pair_vector JOIN(pair_vector, DTYPE)
-#define value_at JOIN(integer_at, DTYPE)
-#define load_pairs JOIN(load_pairs, DTYPE)
-#define total_of JOIN(total_of_pairs, DTYPE)
-#define sum_contiguous JOIN(sum_contiguous, DTYPE)
-#define sum JOIN(sum, DTYPE)
-#define quad JOIN(integer_quad, DTYPE)
-#define product_contiguous JOIN(product_contiguous, DTYPE)
-#define product JOIN(product, DTYPE)
-#define TOP_BIT JOIN(TOP_BIT, DTYPE)
+/* Sums and products modulo 2^64 of the integer DTYPE that includes it, which also says
+ *   stored  the C type in memory, unsigned_stored the unsigned one of its size
+ *   pair    the unsigned type of twice that size, unsigned_stored itself for 64 bits */
+#ifndef NUMC_REDUCE_INTEGERS_H
+#define NUMC_REDUCE_INTEGERS_H
 
-typedef UNSIGNED vector __attribute__((vector_size(VECTOR_BYTES)));
-typedef PAIR pair_vector __attribute__((vector_size(VECTOR_BYTES)));
-typedef STORED quad __attribute__((vector_size(4 * sizeof(STORED))));
+#include "reduction_kernels.h"
+
+enum {
+    IS_SIGNED = (stored)-1 < (stored)1,
+    RUN_BYTES = 128 * VECTOR_BYTES, /* a 16-bit lane absorbs 128 byte pairs without overflow */
+    RUNS = 4,                       /* side by side: none waits for the one before */
+    SHORT_SUM = 16,
+    PRODUCTS = 8,
+    VERY_SHORT_ROW_BYTES = 256, /* two of which are next to each other, as good as one */
+    ROW_COLUMNS = ROW_BYTES / sizeof(uint64_t),
+};
+
+typedef unsigned_stored vector __attribute__((vector_size(VECTOR_BYTES)));
+typedef pair pair_vector __attribute__((vector_size(VECTOR_BYTES)));
+typedef uint64_t wide_vector __attribute__((vector_size(4 * sizeof(uint64_t))));
+typedef stored quad __attribute__((vector_size(4 * sizeof(stored))));
 
 /* What turns the order of signed numbers into that of unsigned ones; 0 where nothing is to do. */
-static const UNSIGNED TOP_BIT =
-    KIND == 'i' && sizeof(STORED) < 8 ? (UNSIGNED)1 << (8 * sizeof(STORED) - 1) : 0;
+static const unsigned_stored TOP_BIT =
+    IS_SIGNED && sizeof(stored) < 8 ? (unsigned_stored)1 << (8 * sizeof(stored) - 1) : 0;
 
 INLINE uint64_t value_at(const char *data)
 {
-    return (uint64_t) * (const STORED *)data;
+    return (uint64_t) * (const stored *)data;
 }
 
 /* Sums of two neighbours; signed ones are too large by TOP_BIT each. */
@@ -33,14 +36,14 @@ INLINE pair_vector load_pairs(const char *data)
     vector loaded;
     memcpy(&loaded, data, sizeof loaded);
     const pair_vector pairs = (pair_vector)(loaded ^ TOP_BIT);
-    const int bits = 8 * sizeof(STORED) % 64;
-    return bits == 0 ? pairs : (pairs & (PAIR)(UNSIGNED)-1) + (pairs >> bits);
+    const int bits = 8 * sizeof(stored) % 64;
+    return bits == 0 ? pairs : (pairs & (pair)(unsigned_stored)-1) + (pairs >> bits);
 }
 
-INLINE uint64_t total_of(pair_vector pairs)
+INLINE uint64_t total_of_pairs(pair_vector pairs)
 {
     uint64_t result = 0;
-    for (size_t lane = 0; lane < sizeof pairs / sizeof(PAIR); lane++) {
+    for (size_t lane = 0; lane < sizeof pairs / sizeof(pair); lane++) {
         result += pairs[lane];
     }
     return result;
@@ -48,19 +51,19 @@ INLINE uint64_t total_of(pair_vector pairs)
 
 NOINLINE uint64_t sum_contiguous(const char *data, ptrdiff_t n)
 {
-    const ptrdiff_t bytes = n * (ptrdiff_t)sizeof(STORED);
+    const ptrdiff_t bytes = n * (ptrdiff_t)sizeof(stored);
     uint64_t result = 0;
     ptrdiff_t at = 0;
-    for (; at + SUMS * RUN_BYTES <= bytes; at += SUMS * RUN_BYTES) {
-        pair_vector pairs[SUMS];
+    for (; at + RUNS * RUN_BYTES <= bytes; at += RUNS * RUN_BYTES) {
+        pair_vector pairs[RUNS];
         memset(pairs, 0, sizeof pairs);
-        for (int in = 0; in < SUMS * RUN_BYTES; in += SUMS * VECTOR_BYTES) {
-            for (int i = 0; i < SUMS; i++) {
+        for (int in = 0; in < RUNS * RUN_BYTES; in += RUNS * VECTOR_BYTES) {
+            for (int i = 0; i < RUNS; i++) {
                 pairs[i] += load_pairs(data + at + in + i * VECTOR_BYTES);
             }
         }
-        for (int i = 0; i < SUMS; i++) {
-            result += total_of(pairs[i]);
+        for (int i = 0; i < RUNS; i++) {
+            result += total_of_pairs(pairs[i]);
         }
     }
     while (at + VECTOR_BYTES <= bytes) {
@@ -69,10 +72,10 @@ NOINLINE uint64_t sum_contiguous(const char *data, ptrdiff_t n)
         for (; at + VECTOR_BYTES <= end; at += VECTOR_BYTES) {
             pairs += load_pairs(data + at);
         }
-        result += total_of(pairs);
+        result += total_of_pairs(pairs);
     }
-    result -= TOP_BIT * (uint64_t)at / sizeof(STORED);
-    for (; at < bytes; at += sizeof(STORED)) {
+    result -= TOP_BIT * (uint64_t)at / sizeof(stored);
+    for (; at < bytes; at += sizeof(stored)) {
         result += value_at(data + at);
     }
     return result;
@@ -80,7 +83,7 @@ NOINLINE uint64_t sum_contiguous(const char *data, ptrdiff_t n)
 
 INLINE uint64_t sum(const char *data, ptrdiff_t step, ptrdiff_t n)
 {
-    if (step == sizeof(STORED) && n >= SHORT_SUM) {
+    if (step == sizeof(stored) && n >= SHORT_SUM) {
         return sum_contiguous(data, n);
     }
     uint64_t result = 0, other = 0;
@@ -121,7 +124,7 @@ NOINLINE uint64_t product_contiguous(const char *data, ptrdiff_t n)
 #pragma GCC unroll 8
         for (int i = 0; i < PRODUCTS; i++) {
             quad loaded;
-            memcpy(&loaded, data + (k + i * 4) * (ptrdiff_t)sizeof(STORED), sizeof loaded);
+            memcpy(&loaded, data + (k + i * 4) * (ptrdiff_t)sizeof(stored), sizeof loaded);
             product_of[i] *= __builtin_convertvector(loaded, wide_vector);
         }
     }
@@ -136,7 +139,7 @@ INLINE uint64_t product(const char *data, ptrdiff_t step, ptrdiff_t n)
 {
     uint64_t result = 1;
 #if defined(__AVX2__)
-    if (step == sizeof(STORED) && n >= PRODUCTS * 4) {
+    if (step == sizeof(stored) && n >= PRODUCTS * 4) {
         const ptrdiff_t whole = n / (PRODUCTS * 4) * (PRODUCTS * 4);
         result = product_contiguous(data, whole);
         data += whole * step;
@@ -160,6 +163,32 @@ INLINE uint64_t product(const char *data, ptrdiff_t step, ptrdiff_t n)
     return result;
 }
 
+/* Reads and writes an integer of 1, 2, 4 or 8 bytes. */
+INLINE uint64_t load_one(const char *from, size_t size)
+{
+    return size == 1   ? *(const uint8_t *)from
+           : size == 2 ? *(const uint16_t *)from
+           : size == 4 ? *(const uint32_t *)from
+                       : *(const uint64_t *)from;
+}
+
+INLINE void store_one(uint64_t value, char *to, size_t size)
+{
+    switch (size) {
+    case 1:
+        *(uint8_t *)to = (uint8_t)value;
+        break;
+    case 2:
+        *(uint16_t *)to = (uint16_t)value;
+        break;
+    case 4:
+        *(uint32_t *)to = (uint32_t)value;
+        break;
+    default:
+        *(uint64_t *)to = value;
+    }
+}
+
 #define OP add
 #define OF sum
 #define IDENTITY 0
@@ -172,19 +201,4 @@ INLINE uint64_t product(const char *data, ptrdiff_t step, ptrdiff_t n)
 #define VALUE(a, b) ((a) * (b))
 #include "reduce_integers_op_template.h"
 
-#undef vector
-#undef pair_vector
-#undef value_at
-#undef load_pairs
-#undef total_of
-#undef sum_contiguous
-#undef sum
-#undef product
-#undef quad
-#undef product_contiguous
-#undef TOP_BIT
-#undef DTYPE
-#undef KIND
-#undef STORED
-#undef UNSIGNED
-#undef PAIR
+#endif
