@@ -266,7 +266,7 @@ static int shadow_by_original(PyObject *clone)
 int methods_shadow(PyObject *clone, const char *op)
 {
     /* What is not known as a ufunc has not been cloned. */
-    if (PyUFunc_Type.tp_dictoffset == 0 || !private_known[PRIVATE_UFUNC]) {
+    if (PyUFunc_Type.tp_dictoffset == 0 || !private_allows_clones()) {
         return 0;
     }
     if (!private_known[PRIVATE_LOOPS]) {

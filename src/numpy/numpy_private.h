@@ -30,6 +30,14 @@ static inline void *private_owner(const PyUFuncObject *ufunc)
     return ufunc->data[-1];
 }
 
+/* Whether a clone can do what its original does: methods of NumPy's need its loops, those of ours an
+ * attribute (NumPy 2.2). */
+static inline bool private_allows_clones(void)
+{
+    return private_known[PRIVATE_UFUNC] &&
+           (private_known[PRIVATE_LOOPS] || PyUFunc_Type.tp_dictoffset != 0);
+}
+
 /* The ufunc keeps `owner`, and is called by `call`. Returns NumPy's own vectorcall. */
 vectorcallfunc private_take_over(PyUFuncObject *ufunc, PyObject *owner, vectorcallfunc call);
 

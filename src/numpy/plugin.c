@@ -201,7 +201,7 @@ static PyObject *call(PyObject *self, PyObject *const *args, size_t count, PyObj
 
 PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, PyObject *serial_if)
 {
-    if (!private_known[PRIVATE_UFUNC]) {
+    if (!private_allows_clones()) {
         return Py_NewRef((PyObject *)original);
     }
     struct clone *clone = clone_tables(original, op, doc, serial_if);
