@@ -99,8 +99,8 @@ class TestFaults:
             warnings.simplefilter("error")
             assert (nc.matmul(a, a) == 200).all()
         assert "fake device failed" in nc.last_call()["reason"]
-        with nc.config(device="cuda"), pytest.raises(RuntimeError, match="fake device failed"):
-            nc.matmul(a, a)
+        with pytest.raises(RuntimeError, match=r"cannot be used: .* fake device failed"):
+            nc.config(device="cuda")
 
 
 def test_import_loads_nothing_of_cuda():
@@ -113,18 +113,17 @@ def test_import_loads_nothing_of_cuda():
     assert run(code) == []
 
 
-def test_no_device_raises_when_forced_and_is_no_matter_otherwise():
+def test_no_device_raises_when_asked_for_and_is_no_matter_otherwise():
     code = (
         "import json, numpy as np, numc_ufuncs as nc\n"
         "a = np.ones((300, 300))\n"
         "right = bool((nc.matmul(a, a) == 300).all())\n"
-        "try:\n"
-        "    with nc.config(device='cuda:0'): nc.matmul(a, a)\n"
+        "try: nc.config(device='cuda:0')\n"
         "except RuntimeError as error: message = str(error)\n"
         "print(json.dumps([right, message]))"
     )
     right, message = run(code, CUDA_VISIBLE_DEVICES="")
-    assert right and "matmul on device 'cuda:0' failed" in message
+    assert right and "device='cuda:0' cannot be used: " in message
 
 
 LOADED_AGAIN = """
