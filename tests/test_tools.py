@@ -23,11 +23,13 @@ sum_function sum_bytes, sum_words;
 extern struct counts {
     int sums;
 } counts;
+extern struct limits { int most; } least, most[2];
 #endif
 """,
     "kernels/sum.c": """#include "sum.h"
 struct counts_of_file;
 struct counts counts = {.sums = 1};
+struct limits least = {1}, most[2] = {{2}, {3}};
 static int helper(int n) { return n; }
 int sum_bytes(int n) { return helper(n); }
 __attribute__((noinline)) int sum_words(int n)

@@ -32,7 +32,7 @@ C_SUFFIXES = {".c", ".h", ".cu", ".cuh", ".def"}
 SOURCES = {".c", ".cu"}
 
 _NOT_CODE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
-_INCLUDE = re.compile(r'^#\s*(?:include|define\s+\w+)\s+"([^"]+\.\w+)"', re.MULTILINE)
+_INCLUDE = re.compile(r'^#\s*(?:include|define\s+\w+)\s+"([^"]+\.(?:h|cuh|def|c))"', re.MULTILINE)
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
 _TAG = re.compile(r"\b(?:struct|union|enum)\s+(?:_Alignas\([^)]*\)\s*)?(\w+)\s*\{")
 _ATTRIBUTE = re.compile(r"\b__attribute__\s*\(\(.*?\)\)|\b(?:_Alignas|_Static_assert)\s*\([^()]*\)")
@@ -57,6 +57,7 @@ class File:
         self.name = path.relative_to(root.parent).as_posix()
         self.folder = path.parent.relative_to(root).as_posix()
         self.node = (self.folder, path.stem)
+        self.is_header = path.suffix not in SOURCES
         text = path.read_text(encoding="utf-8")
         self._lines = [match.start() for match in re.finditer("\n", text)]
         self.includes = [(match[1], match.start()) for match in _INCLUDE.finditer(text)]
@@ -113,27 +114,24 @@ class File:
         words = text.split()
         if not words or words[0] == "typedef":
             return
-        head, parenthesis, _ = re.split(r"[=\[]", text)[0].partition("(")
-        names = re.findall(r"\w+", head)
-        if not names:
-            return
-        is_tag = names[0] in ("struct", "union", "enum")
+        is_function = "(" in text.partition("=")[0]
+        if statement.has_body:  # before it, the name and the parameters
+            match = re.search(r"(\w+)\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\s*$", text)
+            names = [match[1]] if match else []
+        else:
+            # `int f(int a, int b)`, `extern int a, b[2]`, `int a = 1, b = 2`, or `type_of_f f, g`
+            parts = [text.partition("(")[0]] if is_function else text.split(",")
+            found = [re.findall(r"\w+", re.split(r"[=\[]", part)[0]) for part in parts]
+            names = [part[-1] for part in found if part]
+            is_tag = words[0] in ("struct", "union", "enum") and len(found[0]) < 3
+            if len(found[0]) < 2 or (is_tag and not is_function):
+                return
         if "static" in words or "INLINE" in words:
-            self.private.add(names[-1])
-        elif statement.has_body:  # and before it, the name and the parameters
-            name = re.search(r"(\w+)\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\s*$", text)
-            self.defined[name[1] if name else names[-1]] = statement.position
-        elif len(names) < 2 or (is_tag and len(names) == 2):
-            return
-        elif parenthesis or "extern" in words:
-            self.declared[names[-1]] = statement.position
-        elif self.path.suffix in SOURCES:
-            self.defined[names[-1]] = statement.position
-        elif not is_tag:
-            # Functions by the name of their type: `reduce_method reduce_add, reduce_multiply;`
-            declarators = re.fullmatch(r"\s*\w+((?:\s+|\s*,\s*)\w+)+\s*", text)
-            for name in names[1:] if declarators else ():
-                self.declared[name] = statement.position
+            self.private.update(names)
+        elif statement.has_body or not (is_function or "extern" in words or self.is_header):
+            self.defined.update(dict.fromkeys(names, statement.position))
+        else:
+            self.declared.update(dict.fromkeys(names, statement.position))
 
 
 def read_tree(root):
@@ -193,19 +191,18 @@ def check_unique(files, root):
 
 def definitions(files):
     """name: the source that defines it, as a global symbol."""
-    return {name: file for file in files if file.path.suffix in SOURCES for name in file.defined}
+    return {name: file for file in files if not file.is_header for name in file.defined}
 
 
 def check_headers(files):
     defined = definitions(files)
     macros = {name for file in files for name in file.macros}
     for file in files:
-        is_header = file.path.suffix not in SOURCES
         for name, position in file.declared.items():
             if name in macros:
                 continue
             where = defined.get(name)
-            if where is None and is_header:
+            if where is None and file.is_header:
                 yield f"{file.at(position)}: {name} is defined nowhere"
             elif where is not None and where.node != file.node:
                 beside = f"belongs into {where.path.stem}.h"
@@ -216,7 +213,7 @@ def edges(files, root):
     """node: {other node: where, and why}"""
     by_path = {file.path: file for file in files}
     defined = definitions(files)
-    declared = {name for file in files if file.path.suffix not in SOURCES for name in file.declared}
+    declared = {name for file in files if file.is_header for name in file.declared}
     graph = defaultdict(dict)
     for file in files:
         for name, position in file.includes:

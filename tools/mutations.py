@@ -144,8 +144,8 @@ MUTATIONS = {
     ),
     "what a failing device leaves": (
         "src/numpy/offload.c",
-        "    run_on_processor(attempt->offload, attempt->args,",
-        "    (void)(attempt->offload, attempt->args,",
+        "    run_on_processor(attempt->offload, attempt->product);",
+        "    (void)(attempt->offload, attempt->product);",
     ),
     "the last block of a sum": (
         "src/engine/reduction.c",

@@ -3,6 +3,8 @@
 #ifndef NUMC_DEVICE_H
 #define NUMC_DEVICE_H
 
+#include "kernels/matmul/product.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -41,24 +43,21 @@ enum precision {
 
 enum gemm_kernel { GEMM_AUTO = 1, GEMM_CUBLAS, GEMM_TILED };
 
-/* Element (r, c) of matrix i lies at data + i * batch_step + r * row_step + c * column_step, all in
- * bytes, of either sign or 0. */
-struct strided {
-    char *data;
-    ptrdiff_t batch_step, row_step, column_step;
-};
-
 struct policy;
 
-/* c = a b, `batch` times: a is m by k, b is k by n. c shares no byte with a or b, nor with itself.
- * No extent is 0. */
+/* No extent of the product is 0. */
 struct matmul_task {
     const struct policy *policy; /* of threads that copy, or look at the result */
     struct element_type type;
     enum precision precision;
     enum gemm_kernel kernel;
-    ptrdiff_t batch, m, n, k;
-    struct strided a, b, c;
+    union {
+        struct product product;
+        struct { /* the same, member by member */
+            ptrdiff_t batch, m, n, k;
+            struct strided a, b, c;
+        };
+    };
 };
 
 /* ---- the same, of matrices that lie on the device without gaps ---- */

@@ -155,18 +155,6 @@ const struct matmul_kernel *matmul_kernel_find(char kind, size_t item_size, bool
     return best;
 }
 
-const struct matmul_bits *matmul_bits_find(void)
-{
-    detect();
-    const struct matmul_bits *best = NULL;
-    for (int i = 0; i < selected_count; i++) {
-        if (supported[i] && matmul_isas[i]->bits != NULL) {
-            best = matmul_isas[i]->bits;
-        }
-    }
-    return best;
-}
-
 const char *kernels_isa(int index)
 {
     return index < ISA_COUNT ? isas[index]->isa : NULL;

@@ -17,16 +17,15 @@ static const double LEAST_OPERATIONS = 2e6, LEAST_INTEGER_OPERATIONS = 1e6;
 /* A call, on its way. */
 struct attempt {
     const struct offload *offload;
-    char **args;
-    const npy_intp *dimensions, *steps;
+    const struct product *product;
     struct matmul_task task;
     bool forbidden, forced;
     int ordinal;
     int exceptions; /* floating-point ones, that the device's result tells of */
 };
 
-bool offload_initialize(struct offload *offload, const char types[],
-                        PyUFuncGenericFunction processor, void *processor_data)
+bool offload_initialize(struct offload *offload, const char types[], offload_processor *processor,
+                        const void *processor_data)
 {
     const int type = types[0];
     const struct dtype dtype = dtype_of(type);
@@ -45,8 +44,7 @@ bool offload_initialize(struct offload *offload, const char types[],
     return true;
 }
 
-static struct matmul_task task_of(const struct offload *offload, char **args,
-                                  const npy_intp *dimensions, const npy_intp *steps,
+static struct matmul_task task_of(const struct offload *offload, const struct product *product,
                                   const struct offload_options *options)
 {
     return (struct matmul_task){
@@ -54,20 +52,13 @@ static struct matmul_task task_of(const struct offload *offload, char **args,
         .type = offload->type,
         .precision = (enum precision)options->precision,
         .kernel = (enum gemm_kernel)options->kernel,
-        .batch = dimensions[0],
-        .m = dimensions[1],
-        .k = dimensions[2],
-        .n = dimensions[3],
-        .a = {args[0], steps[0], steps[3], steps[4]},
-        .b = {args[1], steps[1], steps[5], steps[6]},
-        .c = {args[2], steps[2], steps[7], steps[8]},
+        .product = *product,
     };
 }
 
-static void run_on_processor(const struct offload *offload, char **args, const npy_intp *dimensions,
-                             const npy_intp *steps)
+static void run_on_processor(const struct offload *offload, const struct product *product)
 {
-    offload->processor(args, dimensions, steps, offload->processor_data);
+    offload->processor(offload->processor_data, product);
 }
 
 /* ---- failures, told to Python ---- */
@@ -210,33 +201,30 @@ static void run_attempt(struct attempt *attempt)
         return;
     }
     const double before = device_choice.clock();
-    run_on_processor(attempt->offload, attempt->args, attempt->dimensions, attempt->steps);
+    run_on_processor(attempt->offload, attempt->product);
     const double seconds = device_choice.clock() - before;
     choice_note_processor(&device_choice, &attempt->task, seconds, threads,
                           attempt->forbidden || device_state(attempt->ordinal) != DEVICE_UNUSED);
     call_record_set(attempt->offload->op, "cpu", why, seconds, threads);
 }
 
-void offload_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data)
+void offload_run(const struct offload *offload, const struct product *product)
 {
-    const struct offload *offload = data;
     const struct offload_options options = offload_options();
-    const double operations = 2.0 * (double)dimensions[0] * (double)dimensions[1] *
-                              (double)dimensions[2] * (double)dimensions[3];
+    const double operations =
+        2.0 * (double)product->batch * (double)product->m * (double)product->k * (double)product->n;
     const double least =
         offload->type.kind <= ELEMENT_INTEGER ? LEAST_INTEGER_OPERATIONS : LEAST_OPERATIONS;
     const bool forced = options.device >= OFFLOAD_CUDA;
     if (operations == 0 || (!forced && operations < least)) {
-        run_on_processor(offload, args, dimensions, steps);
+        run_on_processor(offload, product);
         call_record_short(offload->op, "too small for a device");
         return;
     }
     struct attempt attempt = {
         .offload = offload,
-        .args = args,
-        .dimensions = dimensions,
-        .steps = steps,
-        .task = task_of(offload, args, dimensions, steps, &options),
+        .product = product,
+        .task = task_of(offload, product, &options),
         .forbidden = options.device == OFFLOAD_CPU,
         .forced = forced,
         .ordinal = forced ? options.device - OFFLOAD_CUDA : 0,

@@ -6,19 +6,21 @@
 
 #include "device/device.h"
 
+/* Computes a product without a device. */
+typedef void offload_processor(const void *data, const struct product *product);
+
 struct offload {
     const char *op;
     struct element_type type;
-    PyUFuncGenericFunction processor; /* computes the call without a device */
-    void *processor_data;
+    offload_processor *processor;
+    const void *processor_data;
 };
 
 /* Prepares `offload` for a row of matmul's table. False if no device computes such a type. */
-bool offload_initialize(struct offload *offload, const char types[],
-                        PyUFuncGenericFunction processor, void *processor_data);
+bool offload_initialize(struct offload *offload, const char types[], offload_processor *processor,
+                        const void *processor_data);
 
-/* The function to register, with a struct offload as its data. */
-void offload_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data);
+void offload_run(const struct offload *offload, const struct product *product);
 
 /* The Python functions behind set_config, info, last_call, and those for tests. */
 int offload_add_functions(PyObject *module);

@@ -6,7 +6,6 @@
 #include "dtypes.h"
 #include "elementwise_loop.h"
 #include "matmul_loop.h"
-#include "offload.h"
 #include "reduction_loop.h"
 
 #include <stdbool.h>
@@ -21,7 +20,6 @@ struct clone {
     void **data; /* one for each row, and the clone itself in front: see clone_of() */
     struct loop *loops;
     struct gufunc_loop *gufunc_loops;
-    struct offload *offloads;
     PyObject *original_loops; /* its `_loops` */
     const Py_ssize_t *loops_count;
     Py_ssize_t loops_seen; /* loops_count at the last look */
@@ -49,7 +47,6 @@ static void release(struct clone *clone)
         }
         PyMem_Free(clone->loops);
         PyMem_Free(clone->gufunc_loops);
-        PyMem_Free(clone->offloads);
         call_table_release(&clone->calls);
         Py_XDECREF((PyObject *)clone->original);
         Py_XDECREF(clone->serial_if);
@@ -98,19 +95,6 @@ static void use_gufunc_loops(struct clone *clone, const char *op)
     }
 }
 
-/* In front of whatever computes a product on the processor. */
-static void offer_devices(struct clone *clone, const char *op)
-{
-    const PyUFuncObject *original = clone->original;
-    for (int row = 0; row < original->ntypes && op != NULL && strcmp(op, "matmul") == 0; row++) {
-        if (offload_initialize(&clone->offloads[row], clone->types + row * original->nargs,
-                               clone->functions[row], clone->data[row])) {
-            clone->functions[row] = offload_run;
-            clone->data[row] = &clone->offloads[row];
-        }
-    }
-}
-
 static struct clone *clone_tables(PyUFuncObject *original, const char *op, const char *doc,
                                   PyObject *serial_if)
 {
@@ -133,10 +117,9 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
     }
     clone->loops = PyMem_Calloc(rows, sizeof *clone->loops);
     clone->gufunc_loops = PyMem_Calloc(rows, sizeof *clone->gufunc_loops);
-    clone->offloads = PyMem_Calloc(rows, sizeof *clone->offloads);
     if (clone->name == NULL || clone->doc == NULL || clone->types == NULL ||
         clone->functions == NULL || clone->data == NULL || clone->loops == NULL ||
-        clone->gufunc_loops == NULL || clone->offloads == NULL) {
+        clone->gufunc_loops == NULL) {
         goto no_memory;
     }
     if (original->data != NULL) {
@@ -156,7 +139,6 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
         clone->functions[row] = loop_run;
         clone->data[row] = &clone->loops[row];
     }
-    offer_devices(clone, op);
     return clone;
 
 no_memory:

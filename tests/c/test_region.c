@@ -429,7 +429,7 @@ static void check_uncalled_workers(void)
     while (!region_is_cold(THREADS)) { /* a hang is a failure */
         region_run(&awaiting, 2, visit, &visits);
     }
-    for (int call = 0; call < ROUNDS; call++) {
+    for (int round = 0; round < ROUNDS; round++) {
         region_run(&awaiting, 2, visit, &visits);
         expect(region_is_cold(THREADS), "a call woke a worker that it did not call");
     }
@@ -440,7 +440,7 @@ static void check_spin(void)
 {
     struct visits visits = {.caller = pthread_self()};
     pool_set_spin_us(MOST_SECONDS * 1000000);
-    for (int call = 0; call < 2; call++) {
+    for (int round = 0; round < 2; round++) {
         region_run(&awaiting, THREADS, visit, &visits);
         const int64_t end = clock_ns() + 20000000;
         while (clock_ns() < end) {

@@ -23,6 +23,20 @@ static PyObject *set_parallel_threshold(PyObject *module, PyObject *args)
     return PyLong_FromSsize_t(before);
 }
 
+static PyObject *set_policy(PyObject *module, PyObject *args)
+{
+    (void)module;
+    Py_ssize_t threshold;
+    int awaits_workers, small_blocks;
+    if (!PyArg_ParseTuple(args, "npp:set_policy", &threshold, &awaits_workers, &small_blocks)) {
+        return NULL;
+    }
+    const struct policy before = *internals->policy;
+    *internals->policy = (struct policy){threshold, awaits_workers, small_blocks};
+    return Py_BuildValue("nNN", before.threshold, PyBool_FromLong(before.awaits_workers),
+                         PyBool_FromLong(before.small_blocks));
+}
+
 static PyObject *read_quota(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -117,6 +131,8 @@ static PyObject *last_times(PyObject *module, PyObject *unused)
 }
 
 static PyMethodDef functions[] = {
+    {"set_policy", set_policy, METH_VARARGS,
+     "set_policy(threshold, awaits_workers, small_blocks): as struct policy; the one before."},
     {"set_parallel_threshold", set_parallel_threshold, METH_VARARGS,
      "Elements from which calls use threads, in small blocks, and all workers come; 0: production. "
      "Returns the value before."},

@@ -197,7 +197,7 @@ INLINE void or_rows(uint64_t *sum, const uint64_t *a, ptrdiff_t a_words, const u
 }
 
 static void multiply_bits(const uint64_t *a, ptrdiff_t a_words, const uint64_t *b,
-                          ptrdiff_t b_words, const struct matrices *x, ptrdiff_t first_row,
+                          ptrdiff_t b_words, const struct product *x, ptrdiff_t first_row,
                           ptrdiff_t rows)
 {
     enum { WIDTH = 8 };
@@ -217,29 +217,30 @@ static void multiply_bits(const uint64_t *a, ptrdiff_t a_words, const uint64_t *
             } else {
                 or_rows(sum, bits, a_words, b + word, b_words, width);
             }
-            char *to = x->c + row * x->c_row + 64 * word * x->c_column;
+            char *to = x->c.data + row * x->c.row_step + 64 * word * x->c.column_step;
             for (ptrdiff_t i = 0; i < width; i++) {
                 const ptrdiff_t left = x->n - 64 * (word + i);
-                unpack_bits(to + 64 * i * x->c_column, x->c_column, sum[i], left < 64 ? left : 64);
+                unpack_bits(to + 64 * i * x->c.column_step, x->c.column_step, sum[i],
+                            left < 64 ? left : 64);
             }
         }
     }
 }
 
 /* 64 k of `m` rows at a time, and of a no more than some column needs. */
-INLINE void dots_of_rows(const struct matrices *matrices, uint64_t *a, ptrdiff_t m)
+INLINE void dots_of_rows(const struct product *matrices, uint64_t *a, ptrdiff_t m)
 {
     /* Bytes may alias anything but what has no address. */
-    const struct matrices x = *matrices;
+    const struct product x = *matrices;
     const ptrdiff_t words = (x.k + 63) / 64;
     const unsigned all = (1u << m) - 1;
-    const char *b = x.b;
-    char *c = x.c;
+    const char *b = x.b.data;
+    char *c = x.c.data;
     ptrdiff_t packed = 0;
     /* Where most products are true, the first one of each sum decides, as in NumPy's loop. */
     unsigned first = 0;
     for (ptrdiff_t row = 0; row < m && x.k > 0; row++) {
-        first |= (unsigned)(x.a[row * x.a_row] != 0) << row;
+        first |= (unsigned)(x.a.data[row * x.a.row_step] != 0) << row;
     }
     for (ptrdiff_t column = 0; column < x.n; column++) {
         unsigned found = x.k > 0 && *b != 0 ? first : 0;
@@ -249,7 +250,9 @@ INLINE void dots_of_rows(const struct matrices *matrices, uint64_t *a, ptrdiff_t
             if (packed == word) {
                 packed++;
                 for (ptrdiff_t row = 0; row < m; row++) {
-                    rows[row] = few_true_bits(x.a + row * x.a_row + before * x.a_k, x.a_k, count);
+                    rows[row] =
+                        few_true_bits(x.a.data + row * x.a.row_step + before * x.a.column_step,
+                                      x.a.column_step, count);
                 }
             }
             const uint64_t bits =
@@ -259,14 +262,14 @@ INLINE void dots_of_rows(const struct matrices *matrices, uint64_t *a, ptrdiff_t
             }
         }
         for (ptrdiff_t row = 0; row < m; row++) {
-            c[row * x.c_row] = (char)(found >> row & 1);
+            c[row * x.c.row_step] = (char)(found >> row & 1);
         }
-        b += x.b_column;
-        c += x.c_column;
+        b += x.b.column_step;
+        c += x.c.column_step;
     }
 }
 
-static void dots_of_bits(const struct matrices *x, uint64_t *a)
+static void dots_of_bits(const struct product *x, uint64_t *a)
 {
     switch (x->m) {
     case 2:
@@ -284,17 +287,17 @@ static void dots_of_bits(const struct matrices *x, uint64_t *a)
 }
 
 /* As NumPy does it: until the first true product. */
-static void by_elements_bool(const struct matrices *x, ptrdiff_t from_column)
+static void by_elements_bool(const struct product *x, ptrdiff_t from_column)
 {
     for (ptrdiff_t row = 0; row < x->m; row++) {
-        const char *a = x->a + row * x->a_row;
+        const char *a = x->a.data + row * x->a.row_step;
         for (ptrdiff_t column = from_column; column < x->n; column++) {
-            const char *b = x->b + column * x->b_column;
+            const char *b = x->b.data + column * x->b.column_step;
             char any = 0;
             for (ptrdiff_t k = 0; k < x->k && !any; k++) {
-                any = a[k * x->a_k] != 0 && b[k * x->b_k] != 0;
+                any = a[k * x->a.column_step] != 0 && b[k * x->b.row_step] != 0;
             }
-            x->c[row * x->c_row + column * x->c_column] = any;
+            x->c.data[row * x->c.row_step + column * x->c.column_step] = any;
         }
     }
 }
@@ -316,26 +319,27 @@ static char any_product(const char *a, const char *b, ptrdiff_t k)
     return (few_true_bits(a + at, 1, k - at) & few_true_bits(b + at, 1, k - at)) != 0;
 }
 
-static void direct_bool(const struct matrices *x)
+static void direct_bool(const struct product *x)
 {
-    if (x->a_k == 1 && x->b_k == 1) {
+    if (x->a.column_step == 1 && x->b.row_step == 1) {
         for (ptrdiff_t row = 0; row < x->m; row++) {
             for (ptrdiff_t column = 0; column < x->n; column++) {
-                x->c[row * x->c_row + column * x->c_column] =
-                    any_product(x->a + row * x->a_row, x->b + column * x->b_column, x->k);
+                x->c.data[row * x->c.row_step + column * x->c.column_step] = any_product(
+                    x->a.data + row * x->a.row_step, x->b.data + column * x->b.column_step, x->k);
             }
         }
         return;
     }
     ptrdiff_t column = 0;
-    for (; x->b_column == 1 && column + 64 <= x->n; column += 64) {
+    for (; x->b.column_step == 1 && column + 64 <= x->n; column += 64) {
         for (ptrdiff_t row = 0; row < x->m; row++) {
-            const char *a = x->a + row * x->a_row, *b = x->b + column;
+            const char *a = x->a.data + row * x->a.row_step, *b = x->b.data + column;
             uint64_t sum = 0;
             for (ptrdiff_t k = 0; k < x->k && sum != ~(uint64_t)0; k++) {
-                sum |= a[k * x->a_k] != 0 ? true_bits(b + k * x->b_k) : 0;
+                sum |= a[k * x->a.column_step] != 0 ? true_bits(b + k * x->b.row_step) : 0;
             }
-            unpack_bits(x->c + row * x->c_row + column * x->c_column, x->c_column, sum, 64);
+            unpack_bits(x->c.data + row * x->c.row_step + column * x->c.column_step,
+                        x->c.column_step, sum, 64);
         }
     }
     by_elements_bool(x, column);

@@ -6,11 +6,11 @@
 typedef ELEMENT few __attribute__((vector_size(FEW_BYTES)));
 typedef LANE sums __attribute__((vector_size(FEW_BYTES / sizeof(ELEMENT) * sizeof(LANE))));
 
-INLINE void JOIN(JOIN(direct_block, DTYPE), FEW_BYTES)(const struct matrices *x, ptrdiff_t row,
+INLINE void JOIN(JOIN(direct_block, DTYPE), FEW_BYTES)(const struct product *x, ptrdiff_t row,
                                                        ptrdiff_t at, int rows, int vectors)
 {
     sums sum[4][8];
-    const char *a = x->a + row * x->a_row, *b = x->b + at;
+    const char *a = x->a.data + row * x->a.row_step, *b = x->b.data + at;
     for (int r = 0; r < rows; r++) {
         for (int v = 0; v < vectors; v++) {
             sum[r][v] = (sums){0};
@@ -25,24 +25,25 @@ INLINE void JOIN(JOIN(direct_block, DTYPE), FEW_BYTES)(const struct matrices *x,
             const sums column = __builtin_convertvector(stored, sums);
 #pragma GCC unroll 4
             for (int r = 0; r < rows; r++) {
-                const sums factor = *(const ELEMENT *)(a + r * x->a_row) - (sums){0};
+                const sums factor = *(const ELEMENT *)(a + r * x->a.row_step) - (sums){0};
                 sum[r][v] = ADD_PRODUCTS(sum[r][v], factor, column);
             }
         }
-        a += x->a_k;
-        b += x->b_k;
+        a += x->a.column_step;
+        b += x->b.row_step;
     }
     for (int r = 0; r < rows; r++) {
         for (int v = 0; v < vectors; v++) {
             const few elements = __builtin_convertvector(sum[r][v], few);
-            memcpy(x->c + (row + r) * x->c_row + at + v * FEW_BYTES, &elements, FEW_BYTES);
+            memcpy(x->c.data + (row + r) * x->c.row_step + at + v * FEW_BYTES, &elements,
+                   FEW_BYTES);
         }
     }
 }
 
 /* The columns from `at` bytes on; the last vector ends with the row, whatever it shares with the one
  * before. */
-INLINE void JOIN(JOIN(direct_rest, DTYPE), FEW_BYTES)(const struct matrices *x, ptrdiff_t row,
+INLINE void JOIN(JOIN(direct_rest, DTYPE), FEW_BYTES)(const struct product *x, ptrdiff_t row,
                                                       ptrdiff_t at, int rows)
 {
     const ptrdiff_t end = x->n * (ptrdiff_t)sizeof(ELEMENT);

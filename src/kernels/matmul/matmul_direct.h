@@ -52,7 +52,7 @@ INLINE WIDE element_sum(const char *a, const char *b, ptrdiff_t a_k, ptrdiff_t b
 #include "matmul_block.h"
 #endif
 
-INLINE void row_group(const struct matrices *x, ptrdiff_t row, int rows, int vectors)
+INLINE void row_group(const struct product *x, ptrdiff_t row, int rows, int vectors)
 {
     const ptrdiff_t end = x->n * (ptrdiff_t)sizeof(ELEMENT);
     ptrdiff_t at = 0;
@@ -63,7 +63,7 @@ INLINE void row_group(const struct matrices *x, ptrdiff_t row, int rows, int vec
 }
 
 /* Where a row is shorter than a vector. */
-INLINE void short_row_group(const struct matrices *x, ptrdiff_t row, int rows)
+INLINE void short_row_group(const struct product *x, ptrdiff_t row, int rows)
 {
 #if NARROWEST == 4
     if (x->n * (ptrdiff_t)sizeof(ELEMENT) < 8) {
@@ -86,7 +86,7 @@ INLINE void short_row_group(const struct matrices *x, ptrdiff_t row, int rows)
     rest_by_16(x, row, 0, rows);
 }
 
-static void by_columns(const struct matrices *x)
+static void by_columns(const struct product *x)
 {
     const bool is_short = x->n * (ptrdiff_t)sizeof(ELEMENT) < WIDEST;
     ptrdiff_t row = 0;
@@ -116,66 +116,61 @@ static void by_columns(const struct matrices *x)
 
 /* With constant steps the compiler makes vectors of it where the order allows, which takes longer for a few
  * elements. */
-INLINE void by_dots(const struct matrices *x, ptrdiff_t a_k, ptrdiff_t b_k)
+INLINE void by_dots(const struct product *x, ptrdiff_t a_k, ptrdiff_t b_k)
 {
     for (ptrdiff_t row = 0; row < x->m; row++) {
         for (ptrdiff_t column = 0; column < x->n; column++) {
-            *(ELEMENT *)(x->c + row * x->c_row + column * x->c_column) = (ELEMENT)element_sum(
-                x->a + row * x->a_row, x->b + column * x->b_column, a_k, b_k, x->k);
+            *(ELEMENT *)(x->c.data + row * x->c.row_step + column * x->c.column_step) =
+                (ELEMENT)element_sum(x->a.data + row * x->a.row_step,
+                                     x->b.data + column * x->b.column_step, a_k, b_k, x->k);
         }
     }
 }
 
-static void JOIN(direct, DTYPE)(const struct matrices *x)
+static void JOIN(direct, DTYPE)(const struct product *x)
 {
     const ptrdiff_t size = sizeof(ELEMENT);
-    if (x->b_column == size && x->c_column == size && x->n > 1 && x->n * size >= NARROWEST) {
+    if (x->b.column_step == size && x->c.column_step == size && x->n > 1 &&
+        x->n * size >= NARROWEST) {
         by_columns(x);
-    } else if (x->a_k == size && x->b_k == size && x->k >= 16) {
+    } else if (x->a.column_step == size && x->b.row_step == size && x->k >= 16) {
         by_dots(x, size, size);
     } else {
-        by_dots(x, x->a_k, x->b_k);
+        by_dots(x, x->a.column_step, x->b.row_step);
     }
 }
 
-typedef void JOIN(make_block, DTYPE)(const struct matrices *x, ptrdiff_t row, ptrdiff_t at,
-                                     int rows, int vectors);
+typedef void JOIN(make_block, DTYPE)(const struct product *x, ptrdiff_t row, ptrdiff_t at, int rows,
+                                     int vectors);
 
-/* Rows of c are `vectors` vectors, at most a cache line, and there are whole groups of four of them.
- * While one product is computed, the next one may be on its way. */
-INLINE void narrow(const struct matrices *first, const struct stack *stack, int vectors,
-                   JOIN(make_block, DTYPE) * make, bool fetch_ahead)
+/* Rows of c are `vectors` vectors, at most a cache line. While one product is computed, the next one may be
+ * on its way. */
+INLINE void narrow(const struct product *first, int vectors, JOIN(make_block, DTYPE) * make,
+                   bool fetch_ahead)
 {
-    struct matrices x = *first;
-    for (ptrdiff_t i = 0; i < stack->count; i++) {
+    struct product x = *first;
+    for (ptrdiff_t i = 0; i < x.batch; i++) {
         for (ptrdiff_t row = 0; row < x.m; row += 4) {
             for (ptrdiff_t r = row; r < row + 4 && fetch_ahead; r++) {
-                __builtin_prefetch(x.a + stack->a + r * x.a_row);
-                __builtin_prefetch(x.b + stack->b + r * x.b_k);
-                __builtin_prefetch(x.c + stack->c + r * x.c_row, 1);
+                __builtin_prefetch(x.a.data + x.a.batch_step + r * x.a.row_step);
+                __builtin_prefetch(x.b.data + x.b.batch_step + r * x.b.row_step);
+                __builtin_prefetch(x.c.data + x.c.batch_step + r * x.c.row_step, 1);
             }
             make(&x, row, 0, 4, vectors);
         }
-        x.a += stack->a;
-        x.b += stack->b;
-        x.c += stack->c;
+        x.a.data += x.a.batch_step;
+        x.b.data += x.b.batch_step;
+        x.c.data += x.c.batch_step;
     }
 }
 
-static bool JOIN(stack, DTYPE)(const struct matrices *x, const struct stack *stack)
+static void JOIN(stack, DTYPE)(const struct product *x)
 {
-    const ptrdiff_t size = sizeof(ELEMENT);
-    if (x->b_column != size || x->c_column != size || x->m % 4 != 0) {
-        return false;
-    }
-    if (x->n * size == VECTOR_BYTES) {
-        narrow(x, stack, 1, short_block, false);
-    } else if (x->n * size == 2 * VECTOR_BYTES) {
-        narrow(x, stack, 2 * VECTOR_BYTES / WIDEST, block, true);
+    if (x->n * (ptrdiff_t)sizeof(ELEMENT) == VECTOR_BYTES) {
+        narrow(x, 1, short_block, false);
     } else {
-        return false;
+        narrow(x, 2 * VECTOR_BYTES / WIDEST, block, true);
     }
-    return true;
 }
 
 #undef block

@@ -117,7 +117,7 @@ static const struct matmul_kernel JOIN(matmul, DTYPE) = {
     .rows = ROWS,
     .columns = JOIN(COLUMNS, DTYPE),
     .group = GROUP,
-    .more_groups = IN_PAIRS,
+    .extra_groups = IN_PAIRS,
     .a_group_bytes = A_WORDS * sizeof(LANE),
     .b_group_bytes = B_WORDS * sizeof(LANE),
     .pack_a = JOIN(pack_a, DTYPE),
@@ -125,6 +125,7 @@ static const struct matmul_kernel JOIN(matmul, DTYPE) = {
     .tile = JOIN(tile, DTYPE),
     .finish = FINISH,
     .direct = JOIN(direct, DTYPE),
+    .stack_row_bytes = VECTOR_BYTES,
     .stack = STACK,
 };
 

@@ -7,7 +7,6 @@
 
 #ifdef HALF_ONLY
 static const struct matmul_kernel *const all_rows[] = {NULL};
-#define BITS NULL
 #else
 #include "kernels/half_convert.h"
 
@@ -178,18 +177,20 @@ static void finish_half(const char *sums, ptrdiff_t sums_row, char *c, ptrdiff_t
     }
 }
 
-static void direct_half(const struct matrices *x)
+static void direct_half(const struct product *x)
 {
     for (ptrdiff_t row = 0; row < x->m; row++) {
         for (ptrdiff_t column = 0; column < x->n; column++) {
-            const char *a = x->a + row * x->a_row, *b = x->b + column * x->b_column;
+            const char *a = x->a.data + row * x->a.row_step,
+                       *b = x->b.data + column * x->b.column_step;
             float sum = 0;
             for (ptrdiff_t k = 0; k < x->k; k++) {
-                const float y = half_to_float(*(const uint16_t *)(b + k * x->b_k));
-                sum = ADD_PRODUCT_FLOAT(sum, half_to_float(*(const uint16_t *)(a + k * x->a_k)), y);
+                const float y = half_to_float(*(const uint16_t *)(b + k * x->b.row_step));
+                sum = ADD_PRODUCT_FLOAT(
+                    sum, half_to_float(*(const uint16_t *)(a + k * x->a.column_step)), y);
             }
-            finish_half((const char *)&sum, 0, x->c + row * x->c_row + column * x->c_column, 0, 0,
-                        1, 1);
+            finish_half((const char *)&sum, 0,
+                        x->c.data + row * x->c.row_step + column * x->c.column_step, 0, 0, 1, 1);
         }
     }
 }
@@ -240,10 +241,16 @@ static void direct_half(const struct matrices *x)
 #include "matmul_direct.h"
 
 /* They have no tiles. */
-static const struct matmul_kernel matmul_float32 = {
-    .kind = 'f', .item_size = sizeof(float), .direct = direct_float32, .stack = stack_float32};
-static const struct matmul_kernel matmul_float64 = {
-    .kind = 'f', .item_size = sizeof(double), .direct = direct_float64, .stack = stack_float64};
+static const struct matmul_kernel matmul_float32 = {.kind = 'f',
+                                                    .item_size = sizeof(float),
+                                                    .direct = direct_float32,
+                                                    .stack_row_bytes = VECTOR_BYTES,
+                                                    .stack = stack_float32};
+static const struct matmul_kernel matmul_float64 = {.kind = 'f',
+                                                    .item_size = sizeof(double),
+                                                    .direct = direct_float64,
+                                                    .stack_row_bytes = VECTOR_BYTES,
+                                                    .stack = stack_float64};
 
 /* ---- long double: no instruction set adds anything to the baseline ---- */
 
@@ -251,7 +258,13 @@ static const struct matmul_kernel matmul_float64 = {
 #include "matmul_long_double.h"
 #endif
 
+static const struct matmul_bits truth_values = {pack_bits, multiply_bits, dots_of_bits,
+                                                direct_bool};
+static const struct matmul_kernel matmul_bool = {
+    .kind = 'b', .item_size = 1, .bits = &truth_values};
+
 static const struct matmul_kernel *const all_rows[] = {
+    &matmul_bool,
     &matmul_uint8,
     &matmul_uint16,
     &matmul_uint32,
@@ -265,9 +278,6 @@ static const struct matmul_kernel *const all_rows[] = {
     NULL,
 };
 
-static const struct matmul_bits truth_values = {pack_bits, multiply_bits, dots_of_bits,
-                                                direct_bool};
-#define BITS &truth_values
 #endif
 
-const struct matmul_kernels JOIN(matmul, ISA) = {.rows = all_rows, .bits = BITS};
+const struct matmul_kernels JOIN(matmul, ISA) = {.rows = all_rows};

@@ -38,17 +38,18 @@ static void tile_long_double(const char *a_, const char *b_, ptrdiff_t groups, c
     lower[1] = sum11;
 }
 
-static void direct_long_double(const struct matrices *x)
+static void direct_long_double(const struct product *x)
 {
     for (ptrdiff_t row = 0; row < x->m; row++) {
         for (ptrdiff_t column = 0; column < x->n; column++) {
-            const char *a = x->a + row * x->a_row, *b = x->b + column * x->b_column;
+            const char *a = x->a.data + row * x->a.row_step,
+                       *b = x->b.data + column * x->b.column_step;
             long double sum = 0;
             for (ptrdiff_t k = 0; k < x->k; k++) {
-                sum +=
-                    *(const long double *)(a + k * x->a_k) * *(const long double *)(b + k * x->b_k);
+                sum += *(const long double *)(a + k * x->a.column_step) *
+                       *(const long double *)(b + k * x->b.row_step);
             }
-            *(long double *)(x->c + row * x->c_row + column * x->c_column) = sum;
+            *(long double *)(x->c.data + row * x->c.row_step + column * x->c.column_step) = sum;
         }
     }
 }
