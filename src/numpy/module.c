@@ -2,6 +2,7 @@
 #define NUMC_IMPORTS_NUMPY
 #include "numpy_api.h"
 
+#include "call.h"
 #include "elementwise_call.h"
 #include "engine/bandwidth.h"
 #include "environment.h"
@@ -196,7 +197,7 @@ static PyMethodDef methods[] = {
 static int execute(PyObject *module)
 {
     if (PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 || environment_apply() < 0 ||
-        failure_initialize() < 0 || operands_initialize() < 0 || methods_initialize() < 0 ||
+        failure_initialize() < 0 || call_initialize() < 0 || methods_initialize() < 0 ||
         offload_add_functions(module) < 0 || internals_add(module) < 0) {
         return -1;
     }
