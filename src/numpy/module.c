@@ -3,6 +3,7 @@
 #include "numpy_api.h"
 
 #include "call.h"
+#include "device_functions.h"
 #include "elementwise_call.h"
 #include "engine/bandwidth.h"
 #include "environment.h"
@@ -12,7 +13,7 @@
 #include "matmul_call.h"
 #include "matmul_loop.h"
 #include "methods.h"
-#include "offload.h"
+#include "options.h"
 #include "plugin.h"
 #include "reduction_loop.h"
 #include "threads/limit.h"
@@ -198,7 +199,8 @@ static int execute(PyObject *module)
 {
     if (PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 || environment_apply() < 0 ||
         failure_initialize() < 0 || call_initialize() < 0 || methods_initialize() < 0 ||
-        offload_add_functions(module) < 0 || internals_add(module) < 0) {
+        options_add_functions(module) < 0 || device_functions_add(module) < 0 ||
+        internals_add(module) < 0) {
         return -1;
     }
     return 0;
