@@ -22,11 +22,11 @@ import numpy as np
 from measuring import Call
 
 import numc_ufuncs as nc
-from numc_ufuncs import _bench, _machine
+from numc_ufuncs import _machine
 
 SECONDS = 0.2  # for each way
 OUTPUT_BYTES = [1 << power for power in range(16, 30)]
-NEW_ELEMENTS = [10**7, 10**8]
+NEW_ELEMENTS = [10**6, 3 * 10**6, 10**7, 10**8]
 # Arguments of the plain loops: streaming stores, pages populated by the thread that stores to them.
 NEW_WAYS = {"plain": (0, 0), "streamed": (1, 0), "populated, streamed": (1, 1)}
 
@@ -118,8 +118,8 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     if platform.machine() not in ("x86_64", "AMD64"):
         sys.exit("the plain loops are written for x86-64")
-    cache = _machine.last_level_cache() >> 20
-    print(f"{_machine.cpu_model()}, {cache} MiB last-level cache, NumPy {np.__version__}")
+    caches = " + ".join(str(size >> 20) for size in _machine.last_level_caches())
+    print(f"{_machine.cpu_model()}, {caches} MiB last-level cache, NumPy {np.__version__}")
     sizes, elements, seconds = OUTPUT_BYTES, NEW_ELEMENTS, SECONDS
     if options.quick:
         sizes, elements, seconds = [1 << 12, 1 << 16], [10**4], 0.001

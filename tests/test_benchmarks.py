@@ -3,6 +3,7 @@
 import importlib
 import json
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -62,6 +63,17 @@ def test_benchmark_of_numpy_ufunc_runs(suite, name):
 def test_every_own_ufunc_is_tested():
     assert set(EXPORTED) == set(OWN)
     assert {m.args[1] for m in test_ufuncs.test_is_a_ufunc_like_numpys.pytestmark} == {tuple(OWN)}
+
+
+def test_constants_name_commands_and_pages_that_exist():
+    named = set()
+    for path in REPOSITORY.glob("src/*/**/*.[ch]"):
+        named |= set(re.findall(r"(?:benchmarks|docs)/[\w/.-]*\w", path.read_text()))
+    assert {name for name in named if not (REPOSITORY / name).is_file()} == set()
+    scripts = [name for name in named if name.endswith(".py")]
+    assert scripts
+    for name in scripts:
+        assert '__name__ == "__main__"' in (REPOSITORY / name).read_text(), name
 
 
 def run(*arguments, before="", **options):

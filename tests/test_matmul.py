@@ -326,6 +326,30 @@ def test_large(code):
     check_large(code)
 
 
+def test_small_stacks_of_threads():
+    """64 KiB are enough, as for NumPy's own loops. In a process of its own: it would crash."""
+    code = (
+        "import threading, numpy as np, numc_ufuncs as nc\n"
+        "def products():\n"
+        "    for code in '?bhlqeg':\n"
+        "        for m, k, n in ((3, 3, 3), (20, 20, 20), (90, 70, 3), (130, 140, 150)):\n"
+        "            a, b = np.ones((2, m, k), code), np.ones((2, k, n), code)\n"
+        "            for x in (a, np.asfortranarray(a), np.repeat(a, 2, 2)[..., ::2]):\n"
+        "                for y in (b, np.asfortranarray(b)):\n"
+        "                    done.append(nc.matmul(x, y).shape)\n"
+        "done = []\n"
+        "threading.stack_size(65536)\n"
+        "for threads in (1, 2):\n"
+        "    nc.set_config(threads=threads)\n"
+        "    thread = threading.Thread(target=products)\n"
+        "    thread.start()\n"
+        "    thread.join()\n"
+        "assert len(done) == 2 * 7 * 4 * 6, len(done)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
 @pytest.mark.parametrize("code", "?" + INTEGERS)
 def test_thin(code):
     rng = np.random.default_rng(5)

@@ -8,7 +8,9 @@ import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
+import _numc_test
 import numpy as np
 import pytest
 
@@ -86,6 +88,48 @@ def test_threads_do_not_change_bits(dtype, shape, always, request, regions):
                 results.append(call())
         assert all(same_bits(result, results[0]) for result in results)
     assert regions() > 0 or not always
+
+
+@pytest.fixture(
+    params=[(0, False, False), (500, False, False), (500, False, True), (500, True, False)],
+    ids=["production", "late workers", "late workers, small blocks", "all workers, large blocks"],
+)
+def policy(request):
+    before = _numc_test.set_policy(*request.param)
+    yield
+    _numc_test.set_policy(*before)
+
+
+def random_reduction(rng):
+    """Of up to a million elements, for which threads pay; a function without arguments."""
+    ndim = int(rng.integers(1, 4))
+    shape = np.maximum(1, np.exp(rng.dirichlet(np.ones(ndim)) * rng.uniform(3, 14))).astype(int)
+    x = random_array(tuple(shape), str(rng.choice(list(INTEGERS + FLOATS))), int(rng.integers(99)))
+    x = list(layouts(x))[rng.integers(5)].transpose(rng.permutation(ndim))
+    axes = list(axes_of(ndim))
+    axis = axes[rng.integers(len(axes))]
+    if rng.random() < 0.2:
+        return lambda: nc.add.accumulate(x.reshape(-1))
+    return lambda: np.asarray(nc.add.reduce(x, axis, keepdims=True))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_late_and_absent_workers_do_not_change_bits(seed, policy):
+    """Callers leave threads to each other, and more are called than there are cores."""
+    rng = np.random.default_rng(seed)
+    calls = [random_reduction(rng) for _ in range(25)]
+    with nc.config(threads=1):
+        expected = [call() for call in calls]
+
+    def results(threads):
+        with nc.config(threads=threads):
+            return [call() for call in calls]
+
+    with ThreadPoolExecutor(3) as callers:
+        for found in callers.map(results, THREADS):
+            assert all(
+                same_bits(ours, theirs) for ours, theirs in zip(found, expected, strict=True)
+            )
 
 
 @pytest.mark.usefixtures("threads_always")
@@ -369,7 +413,7 @@ def test_small_stacks(dtype, always, request):
 
 @no_asan
 def test_small_stacks_of_workers():
-    """Their stacks are no larger than the limit, either."""
+    """The limit of the process is not that of workers."""
     code = (
         "import _numc_test, numpy as np, numc_ufuncs as nc\n"
         "_numc_test.set_parallel_threshold(1); nc.set_config(threads=3)\n"

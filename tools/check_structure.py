@@ -196,9 +196,10 @@ def definitions(files):
 
 def check_headers(files):
     defined = definitions(files)
+    macros = {name for file in files for name in file.macros}
     for file in files:
         for name, position in file.declared.items():
-            if name in file.macros:
+            if name in macros:
                 continue
             where = defined.get(name)
             if where is None and file.is_header:

@@ -33,24 +33,24 @@ MUTATIONS = {
         "return true || out_step == other_step &&",
     ),
     "overlap in several dimensions": (
-        "src/numpy/elementwise_call.c",
-        "!(may_coincide && coincide(call->array[i], out))",
+        "src/numpy/operands.c",
+        "!(may_coincide && coincide(in, out))",
         "false",
     ),
     "flags from before a call": (
-        "src/numpy/call.c",
-        "    if (fetestexcept(ERRORS) != 0) {",
+        "src/numpy/errors.c",
+        "    if (fetestexcept(ERRORS_OF_NUMPY) != 0) {",
         "    if (false) {",
     ),
     "flags from before a kernel": (
-        "src/numpy/call.c",
-        "if (errors_of_kernels() != 0) {",
+        "src/numpy/elementwise_call.c",
+        "if (errors_raised_by_kernel() != 0) {",
         "if (false) {",
     ),
     "steps of NumPy's loops": (
         "src/numpy/elementwise_call.c",
-        "return call->row->loop->kernel != NULL ? run_nested",
-        "return call->row->loop != NULL ? run_nested",
+        "if (row->loop->engine.kernel != NULL) {",
+        "if (row->loop != NULL) {",
     ),
     "flag merge": (
         "src/threads/region.c",
@@ -124,13 +124,13 @@ MUTATIONS = {
     ),
     "overlap of a product's output": (
         "src/numpy/matmul_call.c",
-        "call_output_is_independent(call, false)",
+        "operands_output_is_independent(call, false)",
         "true",
     ),
     "order of converted integers": (
-        "src/numpy/call.c",
-        "const bool by_iterator = call->row->converts &&",
-        "const bool by_iterator = false && call->row->converts &&",
+        "src/numpy/elementwise_call.c",
+        "!(row->converts && out == NULL &&",
+        "!(false && out == NULL &&",
     ),
     "sums of one block and the next": (
         "src/engine/matmul_packed.c",
@@ -138,14 +138,14 @@ MUTATIONS = {
         "const bool accumulate = chunk->k > 0;",
     ),
     "flags of products of halves": (
-        "src/kernels/matmul/matmul_kernels.c",
+        "src/kernels/matmul/matmul_half.c",
         "feraiseexcept(flags);",
         "(void)flags;",
     ),
     "what a failing device leaves": (
         "src/numpy/offload.c",
-        "    run_on_processor(attempt->offload, attempt->args,",
-        "    (void)(attempt->offload, attempt->args,",
+        "    run_on_processor(attempt->offload, attempt->product);",
+        "    (void)(attempt->offload, attempt->product);",
     ),
     "the last block of a sum": (
         "src/engine/reduction.c",

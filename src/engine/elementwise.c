@@ -1,7 +1,9 @@
-/* One call of an inner loop: whether to use threads, in what order, and which part goes where. */
+/* Element-wise calls: when threads pay, and which chunk goes where. */
 #include "elementwise.h"
+
 #include "elementwise_cutoffs.h"
 #include "memory/caches.h"
+#include "memory/pages.h"
 #include "overlap.h"
 #include "threads/clock.h"
 #include "threads/limit.h"
@@ -9,30 +11,35 @@
 #include "threads/shares.h"
 
 enum {
-    /* Parts begin at multiples of this many elements: there NumPy's SIMD loops compute the same
-     * bits as in one go, and threads seldom write to the same cache line. */
-    BLOCK = 64,
-    /* Below either of these the order guard and the bookkeeping cost more than they gain. */
-    TINY_ELEMENTS = 1024,
-    TINY_OUTPUT_BYTES = 16384,
-    /* What the first elements of a call cost is measured in the first calls, which meet page faults
-     * and cold caches, and then now and again: the data may have become dearer. */
+    /* Chunks begin at multiples of this many elements: there NumPy's SIMD loops compute the same bits
+     * as in one go, and threads seldom write to the same cache line. */
+    BLOCK_ELEMENTS = 64,
+    /* What elements cost is measured in the first calls, which meet page faults and cold caches, and
+     * then now and again: the data may have become dearer. */
     TIMED_ELEMENTS = 4096,
     TIMED_FIRST_CALLS = 8,
-    TIMED_EVERY = 64,
-    /* A call is worth threads when it takes longer than this on one: a region costs 1 to 5 us
-     * while the workers still spin and some tens of us once they sleep. */
-    BREAK_EVEN_NS = 20000,
-    /* The part of that for which it pays to take a chunk. */
-    LEAST_CHUNK = 16,
+    TIMED_EVERY_CALLS = 64,
 };
 
 void elementwise_initialize(struct elementwise *loop)
 {
-    const ptrdiff_t of_bytes = TINY_OUTPUT_BYTES / (ptrdiff_t)loop->item_size[loop->operands - 1];
-    loop->tiny = of_bytes > TINY_ELEMENTS ? of_bytes : TINY_ELEMENTS;
-    atomic_init(&loop->serial_below, loop->tiny);
+    const ptrdiff_t of_bytes =
+        TINY_BELOW_OUTPUT_BYTES / (ptrdiff_t)loop->item_size[loop->operands - 1];
+    loop->tiny_elements = of_bytes > TINY_BELOW_ELEMENTS ? of_bytes : TINY_BELOW_ELEMENTS;
+    atomic_init(&loop->break_even, loop->tiny_elements);
     atomic_init(&loop->calls, 0);
+}
+
+/* Most kernels beat the inner loop only where elements are next to each other. */
+static bool suits_kernel(const struct elementwise *loop, const ptrdiff_t step[])
+{
+    for (int i = 0; i < loop->operands && !loop->kernel_takes_any_step; i++) {
+        const bool next = step[i] == (ptrdiff_t)loop->item_size[i];
+        if (!next && !(i < loop->inputs && step[i] == 0)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 bool elementwise_streams(const struct elementwise *loop, ptrdiff_t n)
@@ -41,159 +48,247 @@ bool elementwise_streams(const struct elementwise *loop, ptrdiff_t n)
     for (int out = loop->inputs; out < loop->operands; out++) {
         stored += loop->item_size[out] * (size_t)n;
     }
-    return stored > cache_last_level() / 16 * STREAMING_SIXTEENTHS_OF_CACHE;
+    return stored > cache_last_level() / 16 * STREAMING_FROM_CACHE_SIXTEENTHS;
 }
 
-static enum order order_of(const struct elementwise *loop, char *const data[],
-                           const ptrdiff_t step[], ptrdiff_t n)
+elementwise_kernel *elementwise_choose(const struct elementwise *loop, const ptrdiff_t step[],
+                                       bool streams)
 {
-    if (!elements_commute(loop->inputs, loop->operands, data, step, loop->item_size, n)) {
-        return IN_ORDER;
+    if (loop->kernel == NULL || !suits_kernel(loop, step)) {
+        return NULL;
     }
-    for (int out = loop->inputs; out < loop->operands; out++) {
-        for (int in = 0; in < loop->inputs; in++) {
-            if (data[in] == data[out]) {
-                return ANY_ORDER; /* in place: the output's lines are in the cache already */
-            }
-        }
-    }
-    return elementwise_streams(loop, n) ? ANY_ORDER_STREAMING : ANY_ORDER;
+    return streams && loop->kernel->streaming != NULL ? loop->kernel->streaming
+                                                      : loop->kernel->cached;
 }
 
-static void run_part(struct elementwise *loop, void *call, enum order order, char *const data[],
-                     const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t n)
-{
-    char *part[MOST_OPERANDS];
-    for (int i = 0; i < loop->operands; i++) {
-        part[i] = data[i] + first * step[i];
-    }
-    loop->run(loop, call, order, part, step, first, n);
-}
-
-bool elementwise_is_timed(const struct elementwise *loop)
-{
-    if (loop->policy->threshold != 0) {
-        return false;
-    }
-    const unsigned calls = atomic_load_explicit(&loop->calls, memory_order_relaxed);
-    return calls < TIMED_FIRST_CALLS || calls % TIMED_EVERY == 0;
-}
-
-/* Counts may get lost between threads, which does no harm. */
-void elementwise_count_call(struct elementwise *loop)
-{
-    const unsigned calls = atomic_load_explicit(&loop->calls, memory_order_relaxed);
-    atomic_store_explicit(&loop->calls, calls + 1, memory_order_relaxed);
-}
-
-void elementwise_learn(struct elementwise *loop, ptrdiff_t elements, int64_t ns)
-{
-    ptrdiff_t serial_below = (ptrdiff_t)BREAK_EVEN_NS * elements / (ns > 0 ? (ptrdiff_t)ns : 1);
-    if (atomic_load_explicit(&loop->calls, memory_order_relaxed) > 1) {
-        const ptrdiff_t so_far = atomic_load_explicit(&loop->serial_below, memory_order_relaxed);
-        serial_below = (so_far + serial_below) / 2;
-    }
-    atomic_store_explicit(&loop->serial_below, serial_below, memory_order_relaxed);
-}
-
-/* Computes the first elements against the clock. Returns how many. */
-static ptrdiff_t run_timed(struct elementwise *loop, void *call, char *const data[],
-                           const ptrdiff_t step[], ptrdiff_t n)
-{
-    const ptrdiff_t timed = n < TIMED_ELEMENTS ? n : TIMED_ELEMENTS;
-    const int64_t start = clock_ns();
-    run_part(loop, call, ANY_ORDER, data, step, 0, timed);
-    elementwise_learn(loop, timed, clock_ns() - start);
-    return timed;
-}
-
-struct split {
-    struct elementwise *loop;
-    void *call;
-    enum order order;
-    char *const *data;
-    const ptrdiff_t *step;
-    ptrdiff_t first, second; /* where the first two parts begin */
-    struct shares shares;    /* of what follows the first part */
-};
-
-static void run_share(void *context, int index)
-{
-    struct split *split = context;
-    /* The first part is the caller's: some of NumPy's loops clear the floating-point flags of their
-     * thread, and with them those that NumPy's casts have raised before. */
-    if (index == 0) {
-        run_part(split->loop, split->call, split->order, split->data, split->step, split->first,
-                 split->second - split->first);
-    }
-    ptrdiff_t first, end;
-    while (shares_take(&split->shares, index, &first, &end)) {
-        run_part(split->loop, split->call, split->order, split->data, split->step, first,
-                 end - first);
-    }
-}
+/* ---- what is learnt ---- */
 
 static ptrdiff_t break_even(const struct elementwise *loop)
 {
     const ptrdiff_t threshold = loop->policy->threshold;
     return threshold != 0 ? threshold
-                          : atomic_load_explicit(&loop->serial_below, memory_order_relaxed);
+                          : atomic_load_explicit(&loop->break_even, memory_order_relaxed);
 }
 
-/* The number of threads for n elements. */
-static int threads_for(const struct elementwise *loop, ptrdiff_t n, ptrdiff_t serial_below)
+static bool is_timed(const struct elementwise *loop)
 {
-    if (n < serial_below || n <= BLOCK || !region_available()) {
-        return 1;
+    const unsigned calls = atomic_load_explicit(&loop->calls, memory_order_relaxed);
+    return loop->policy->threshold == 0 &&
+           (calls < TIMED_FIRST_CALLS || calls % TIMED_EVERY_CALLS == 0);
+}
+
+/* Counts may get lost between threads, which does no harm. */
+static void count_call(struct elementwise *loop)
+{
+    const unsigned calls = atomic_load_explicit(&loop->calls, memory_order_relaxed);
+    atomic_store_explicit(&loop->calls, calls + 1, memory_order_relaxed);
+}
+
+static void learn(struct elementwise *loop, ptrdiff_t elements, int64_t ns)
+{
+    ptrdiff_t learnt = (ptrdiff_t)BREAK_EVEN_NS * elements / (ns > 0 ? (ptrdiff_t)ns : 1);
+    if (atomic_load_explicit(&loop->calls, memory_order_relaxed) > 1) {
+        learnt = (atomic_load_explicit(&loop->break_even, memory_order_relaxed) + learnt) / 2;
     }
-    const int threads = threads_limit().threads;
-    return threads == 1 || loop->allows_threads == NULL || loop->allows_threads(loop) ? threads : 1;
+    atomic_store_explicit(&loop->break_even, learnt, memory_order_relaxed);
+}
+
+/* Whether no call has found the workers asleep for a while; those that do so first are not to wake
+ * them. */
+static bool is_first_cold_call(void)
+{
+    static _Atomic int64_t cold_call_ns;
+    const int64_t now = clock_ns();
+    const int64_t before = atomic_exchange_explicit(&cold_call_ns, now, memory_order_relaxed);
+    return before == 0 || now - before > COLD_AGAIN_WITHIN_NS;
 }
 
 int elementwise_threads(const struct elementwise *loop, ptrdiff_t n)
 {
-    return threads_for(loop, n, break_even(loop));
+    const ptrdiff_t least = break_even(loop);
+    if (n < least || !region_available()) {
+        return 1;
+    }
+    const int threads = threads_limit().threads;
+    if (threads == 1 || (loop->policy->threshold == 0 && n / COLD_BREAK_EVENS < least &&
+                         region_is_cold(threads) && is_first_cold_call())) {
+        return 1;
+    }
+    return loop->allows_threads == NULL || loop->allows_threads(loop) ? threads : 1;
 }
 
-void elementwise_run(struct elementwise *loop, void *call, char *const data[],
-                     const ptrdiff_t step[], ptrdiff_t n)
+/* ---- shared work ---- */
+
+struct sharing {
+    const struct shared_work *work;
+    ptrdiff_t first, second; /* where the first two blocks begin */
+    struct shares shares;    /* from the second on */
+};
+
+static void run_share(void *context, int thread)
 {
-    const bool timed = elementwise_is_timed(loop);
-    ptrdiff_t serial_below = break_even(loop);
-    if (n < serial_below && !timed && !loop->asks_for_order) {
-        elementwise_count_call(loop);
-        loop->run(loop, call, IN_ORDER, data, step, 0, n);
+    struct sharing *sharing = context;
+    const struct shared_work *work = sharing->work;
+    /* The first block is the caller's: some of NumPy's loops clear the floating-point flags of their
+     * thread, and with them those that NumPy's casts have raised before. */
+    if (thread == 0) {
+        work->run(work->context, 0, sharing->first, sharing->second);
+    }
+    ptrdiff_t first, end;
+    while (shares_take(&sharing->shares, thread, &first, &end)) {
+        work->run(work->context, thread, first, end);
+    }
+}
+
+static void run_on_threads(const struct shared_work *work, ptrdiff_t first, int threads)
+{
+    const struct inner_loop_hooks *hooks = work->call != NULL ? work->loop->hooks : NULL;
+    struct sharing sharing = {.work = work, .first = first};
+    sharing.second = first < work->offset
+                         ? work->offset
+                         : first + work->block - (first - work->offset) % work->block;
+    if (sharing.second >= work->units) {
+        work->run(work->context, 0, first, work->units);
         return;
     }
-    const enum order order = order_of(loop, data, step, n);
-    if (order == IN_ORDER) {
-        loop->run(loop, call, IN_ORDER, data, step, 0, n); /* teaches nothing */
-        return;
+    const ptrdiff_t least_chunk =
+        break_even(work->loop) / CHUNK_PARTS_OF_BREAK_EVEN / work->elements_of_unit;
+    shares_initialize(&sharing.shares, sharing.second, work->units, work->block,
+                      least_chunk > 0 ? least_chunk : 1, threads);
+    if (hooks != NULL) {
+        hooks->before_threads(work->call);
     }
-    elementwise_count_call(loop);
+    region_run(work->loop->policy, threads, run_share, &sharing);
+    if (hooks != NULL) {
+        hooks->after_threads(work->call);
+    }
+}
+
+void elementwise_share_out(const struct shared_work *work)
+{
+    struct elementwise *loop = work->loop;
+    const bool timed = work->timed > 0 && is_timed(loop);
+    count_call(loop);
     ptrdiff_t done = 0;
     if (timed) {
-        done = run_timed(loop, call, data, step, n);
-        serial_below = break_even(loop);
+        done = work->timed < work->units ? work->timed : work->units;
+        const int64_t start = clock_ns();
+        work->run(work->context, 0, 0, done);
+        learn(loop, done * work->elements_of_unit, clock_ns() - start);
     }
-    if (done == n) {
+    const ptrdiff_t left = work->units - done;
+    const int threads = left <= work->block ? 1
+                        : work->threads != 0
+                            ? work->threads
+                            : elementwise_threads(loop, left * work->elements_of_unit);
+    if (threads > 1) {
+        run_on_threads(work, done, threads);
+    } else if (left > 0) {
+        work->run(work->context, 0, done, work->units);
+    }
+}
+
+/* ---- one call of a loop ---- */
+
+void elementwise_run_chunk(const struct elementwise *loop, void *call, char *const data[],
+                           const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t n)
+{
+    if (loop->hooks != NULL) {
+        loop->hooks->before_chunk(call);
+    }
+    loop->function((char **)data, &n, step, loop->function_data);
+    if (loop->hooks != NULL) {
+        loop->hooks->after_chunk(call, first);
+    }
+}
+
+static void run_elements(void *context, int thread, ptrdiff_t first, ptrdiff_t end)
+{
+    (void)thread;
+    const struct elementwise_plan *plan = context;
+    const struct elementwise *loop = plan->loop;
+    char *data[MOST_OPERANDS];
+    for (int i = 0; i < loop->operands; i++) {
+        data[i] = plan->data[i] + first * plan->step[i];
+    }
+    if (plan->kernel != NULL) {
+        plan->kernel(data, plan->step, end - first);
+    } else {
+        elementwise_run_chunk(loop, plan->call, data, plan->step, first, end - first);
+    }
+}
+
+/* One large page at a time is populated and then written while it is in a cache. */
+static void run_on_new_pages(void *context, int thread, ptrdiff_t first, ptrdiff_t end)
+{
+    const struct elementwise_plan *plan = context;
+    const int out = plan->loop->operands - 1;
+    const ptrdiff_t page = LARGE_PAGE_BYTES / (ptrdiff_t)plan->loop->item_size[out];
+    for (; first < end; first += page) {
+        const ptrdiff_t stop = end - first > page ? first + page : end;
+        char *written = plan->data[out];
+        pages_populate(written + first * plan->step[out], written + stop * plan->step[out]);
+        run_elements(context, thread, first, stop);
+    }
+}
+
+void elementwise_run(const struct elementwise_plan *plan)
+{
+    const struct elementwise *loop = plan->loop;
+    struct shared_work work = {
+        .loop = plan->loop,
+        .call = plan->kernel == NULL ? plan->call : NULL,
+        .run = run_elements,
+        .context = (void *)plan,
+        .units = plan->n,
+        .elements_of_unit = 1,
+        .timed = plan->streams ? 0 : TIMED_ELEMENTS,
+        .block = BLOCK_ELEMENTS,
+    };
+    const int out = loop->operands - 1;
+    const size_t size = loop->item_size[out];
+    if (plan->output_is_new && size * (size_t)plan->n >= POPULATE_FROM_BYTES) {
+        const uintptr_t into_page = (uintptr_t)plan->data[out] % LARGE_PAGE_BYTES;
+        const ptrdiff_t to_next = (ptrdiff_t)((LARGE_PAGE_BYTES - into_page) / size);
+        work.run = run_on_new_pages;
+        work.block = (ptrdiff_t)(LARGE_PAGE_BYTES / size);
+        work.offset = (to_next + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS * BLOCK_ELEMENTS;
+    }
+    elementwise_share_out(&work);
+}
+
+static bool is_in_place(const struct elementwise *loop, char *const data[])
+{
+    for (int out = loop->inputs; out < loop->operands; out++) {
+        for (int in = 0; in < loop->inputs; in++) {
+            if (data[in] == data[out]) {
+                return true; /* the output's lines are in the cache already */
+            }
+        }
+    }
+    return false;
+}
+
+void elementwise_plan_kernel(struct elementwise_plan *plan)
+{
+    plan->streams = plan->loop->kernel != NULL && !is_in_place(plan->loop, plan->data) &&
+                    elementwise_streams(plan->loop, plan->n);
+    plan->kernel = elementwise_choose(plan->loop, plan->step, plan->streams);
+}
+
+void elementwise_run_loop(struct elementwise *loop, void *call, char *const data[],
+                          const ptrdiff_t step[], ptrdiff_t n)
+{
+    if (loop->kernel == NULL && n < break_even(loop) && !is_timed(loop)) {
+        count_call(loop);
+        loop->function((char **)data, &n, step, loop->function_data);
         return;
     }
-    const int threads = threads_for(loop, n - done, serial_below);
-    if (threads == 1) {
-        run_part(loop, call, order, data, step, done, n - done);
+    if (!elements_commute(loop->inputs, loop->operands, data, step, loop->item_size, n)) {
+        loop->function((char **)data, &n, step, loop->function_data); /* teaches nothing */
         return;
     }
-    struct split split;
-    split.loop = loop;
-    split.call = call;
-    split.order = order;
-    split.data = data;
-    split.step = step;
-    split.first = done;
-    split.second = done + BLOCK;
-    shares_initialize(&split.shares, split.second, n, BLOCK, serial_below / LEAST_CHUNK, threads);
-    loop->before_threads(call);
-    region_run(loop->policy, threads, run_share, &split);
-    loop->after_threads(call);
+    struct elementwise_plan plan = {.loop = loop, .call = call, .data = data, .step = step, .n = n};
+    elementwise_plan_kernel(&plan);
+    elementwise_run(&plan);
 }

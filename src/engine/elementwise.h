@@ -1,7 +1,8 @@
-/* One call of an inner loop: whether to use threads, in what order, and which part goes where. */
+/* Element-wise calls: what computes the elements, in what order, on how many threads. */
 #ifndef NUMC_ELEMENTWISE_H
 #define NUMC_ELEMENTWISE_H
 
+#include "kernels/kernels.h"
 #include "threads/policy.h"
 
 #include <stdatomic.h>
@@ -11,57 +12,94 @@
 
 enum { MOST_OPERANDS = 32 };
 
-enum order {
-    IN_ORDER,           /* operands overlap: element k may read what element k-1 wrote */
-    ANY_ORDER,          /* elements_commute() */
-    ANY_ORDER_STREAMING /* and the outputs are larger than the cache */
-};
+/* An inner loop of NumPy's for *n elements. */
+typedef void inner_loop(char *data[], const ptrdiff_t *n, const ptrdiff_t step[], void *loop_data);
 
-/* An inner loop, and what has been learnt of it. */
-struct elementwise {
-    /* Computes n elements. With ANY_ORDER it is called by several threads at once, for disjoint
-     * parts of one call; `first` is the index of the part's first element in the call. */
-    void (*run)(const struct elementwise *loop, void *call, enum order order, char *const data[],
-                const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t n);
-    /* Computes rows of n elements, in any order; only nested.c asks for it. */
-    void (*run_rows)(const struct elementwise *loop, void *call, enum order order,
-                     char *const data[], const ptrdiff_t row_step[], const ptrdiff_t step[],
-                     ptrdiff_t rows, ptrdiff_t n);
-    /* Whether several threads may run it now; NULL: always. */
-    bool (*allows_threads)(const struct elementwise *loop);
+/* What an inner loop needs that may raise Python exceptions; `call` is the plan's. */
+struct inner_loop_hooks {
     /* Around the part of a call that runs on several threads. */
     void (*before_threads)(void *call);
     void (*after_threads)(void *call);
-    bool asks_for_order; /* runs faster where it knows more than IN_ORDER */
+    /* Around each chunk, on the thread that computes it; `first` is the index of its first element. */
+    void (*before_chunk)(void *call);
+    void (*after_chunk)(void *call, ptrdiff_t first);
+};
+
+/* What computes the elements of one row of a ufunc's table, and what has been learnt of it. */
+struct elementwise {
+    inner_loop *function; /* NULL: a kernel does all */
+    void *function_data;
+    const struct inner_loop_hooks *hooks;
+    const struct kernel *kernel; /* NULL: the inner loop does all */
+    bool kernel_takes_any_step;  /* and beats the inner loop there */
+    /* Whether several threads may run the inner loop now; NULL: always. */
+    bool (*allows_threads)(const struct elementwise *loop);
     int inputs, operands;
     size_t item_size[MOST_OPERANDS];
     const struct policy *policy;
-    ptrdiff_t tiny;
-    _Atomic ptrdiff_t serial_below; /* calls of fewer elements stay on the calling thread */
-    _Atomic unsigned calls;         /* that were not tiny */
+    ptrdiff_t tiny_elements;
+    _Atomic ptrdiff_t break_even; /* calls of fewer elements stay on the calling thread */
+    _Atomic unsigned calls;       /* that were not tiny */
 };
 
 /* Completes a loop whose operands are described: nothing is learnt yet. */
 void elementwise_initialize(struct elementwise *loop);
 
-/* Whether a call of n elements gains nothing here: it should run its loop directly, in order. */
+/* Whether a call of n elements gains nothing here: it is computed at once, in this thread. */
 static inline bool elementwise_is_tiny(const struct elementwise *loop, ptrdiff_t n)
 {
-    return n < loop->tiny && (loop->policy->threshold == 0 || n < loop->policy->threshold);
+    return n < loop->tiny_elements && (loop->policy->threshold == 0 || n < loop->policy->threshold);
 }
 
-/* Computes n elements, on several threads where that is allowed and pays. `call` is handed on. */
-void elementwise_run(struct elementwise *loop, void *call, char *const data[],
-                     const ptrdiff_t step[], ptrdiff_t n);
-
-/* For those who split a call themselves: the number of threads that n elements should run on now, and
- * what they tell of each call. Some calls are to be timed, in part: what they learn decides later. */
-int elementwise_threads(const struct elementwise *loop, ptrdiff_t n);
-void elementwise_count_call(struct elementwise *loop);
-bool elementwise_is_timed(const struct elementwise *loop);
-void elementwise_learn(struct elementwise *loop, ptrdiff_t elements, int64_t ns);
-
-/* Whether the outputs of n elements are too large for the cache. */
+/* Whether the outputs of n elements are to be stored past the cache. */
 bool elementwise_streams(const struct elementwise *loop, ptrdiff_t n);
+
+/* The kernel for n elements with these steps that may be computed in any order; NULL: the inner loop. */
+elementwise_kernel *elementwise_choose(const struct elementwise *loop, const ptrdiff_t step[],
+                                       bool streams);
+
+/* One call over n elements that may be computed in any order, see elements_commute(). */
+struct elementwise_plan {
+    struct elementwise *loop;
+    elementwise_kernel *kernel; /* NULL: the inner loop */
+    bool streams;               /* the kernel stores past the cache */
+    bool output_is_new;         /* its memory has no pages yet */
+    void *call;                 /* for the hooks */
+    char *const *data;
+    const ptrdiff_t *step;
+    ptrdiff_t n;
+};
+
+/* Fills in the kernel of a plan that has its operands. */
+void elementwise_plan_kernel(struct elementwise_plan *plan);
+
+/* Carries it out, on several threads where that pays. */
+void elementwise_run(const struct elementwise_plan *plan);
+
+/* Plans and carries out a call that an inner loop gets: its operands may overlap. */
+void elementwise_run_loop(struct elementwise *loop, void *call, char *const data[],
+                          const ptrdiff_t step[], ptrdiff_t n);
+
+/* Computes n elements with the inner loop, as a chunk of a call that `first` is the first one of. */
+void elementwise_run_chunk(const struct elementwise *loop, void *call, char *const data[],
+                           const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t n);
+
+/* Work that is shared out among threads: `units` of elements, tiles, or what else is not to be divided.
+ * run(context, thread, first, end) computes units [first, end). */
+struct shared_work {
+    struct elementwise *loop;
+    void *call; /* for the hooks; NULL: they are not needed */
+    void (*run)(void *context, int thread, ptrdiff_t first, ptrdiff_t end);
+    void *context;
+    ptrdiff_t units, elements_of_unit;
+    ptrdiff_t timed;         /* units that are timed to learn the break-even; 0: none */
+    ptrdiff_t block, offset; /* chunks begin at `offset` plus multiples of `block` units */
+    int threads;             /* as elementwise_threads() says; 0: it is to be asked */
+};
+
+void elementwise_share_out(const struct shared_work *work);
+
+/* How many threads n elements should run on now. */
+int elementwise_threads(const struct elementwise *loop, ptrdiff_t n);
 
 #endif

@@ -1,11 +1,54 @@
-/* From which sizes element-wise calls are computed otherwise. */
+/* From which sizes element-wise calls are computed otherwise. Why: docs/decisions/0002-splitting.md and
+ * 0006-short-calls.md; each comment names the command that measures again. */
 #ifndef NUMC_ELEMENTWISE_CUTOFFS_H
 #define NUMC_ELEMENTWISE_CUTOFFS_H
 
 enum {
+    /* A call that is below either is computed at once: looking at the overlap of its operands costs more
+     * than threads and kernels gain. `python benchmarks/random_calls.py` */
+    TINY_BELOW_ELEMENTS = 1024,
+    TINY_BELOW_OUTPUT_BYTES = 16384,
+
+    /* Threads pay in calls that take longer than this on one: a region costs 1 to 5 us while its workers
+     * spin. `python benchmarks/never_slower.py` */
+    BREAK_EVEN_NS = 20000,
+    /* In calls of so many times that, threads pay even if workers must be woken, which takes some tens of
+     * us. Shorter ones wake them only if another has found them asleep within this time: a program that
+     * goes on calling gains, one that calls now and then does not. Cold cells of
+     * `python benchmarks/never_slower.py` */
+    COLD_BREAK_EVENS = 5,
+    COLD_AGAIN_WITHIN_NS = 5000000,
+    /* Taking a chunk pays from so many parts of that on. `python benchmarks/compare.py --worst` */
+    CHUNK_PARTS_OF_BREAK_EVEN = 16,
+
     /* Outputs of more bytes than so many sixteenths of the last-level cache are stored past it.
-     * Measured again by: python benchmarks/compare.py */
-    STREAMING_SIXTEENTHS_OF_CACHE = 16,
+     * `python benchmarks/streaming.py` */
+    STREAMING_FROM_CACHE_SIXTEENTHS = 16,
+
+    /* New outputs of so many bytes get their pages from the thread that writes them.
+     * `python benchmarks/streaming.py` */
+    POPULATE_FROM_BYTES = 16 << 20,
+
+    /* Operands in several dimensions, all by `python benchmarks/compare.py --worst`.
+     * Rows of the output that are shorter are joined to one row for each tile: */
+    JOIN_ROWS_BELOW_BYTES = 2048,
+    JOIN_ROWS_BELOW_BYTES_IF_PACKED = 256,    /* if an input must be packed anew for each tile */
+    JOIN_ROWS_BELOW_ELEMENTS_IF_STEPPED = 24, /* if elements of an input lie apart */
+    /* Joined rows fit the first-level cache twice. */
+    JOINED_TILE_BYTES = 16384,
+    /* Packed tiles are wide: the other operands' rows are long enough for the prefetcher, and lines that
+     * reach beyond a tile are still in a cache for the one below. */
+    PACKED_TILE_BYTES = 49152,
+    PACKED_TILE_COLUMNS = 256,
+    /* Unpacked, a call of the inner loop for each row of a tile takes little of the time. */
+    UNPACKED_TILE_COLUMNS = 512,
+    /* An input across the output is not packed if its lines stay in the second-level cache. */
+    UNPACKED_BELOW_LINES = 512,
+    /* Other tiles hide what taking them costs. */
+    TILE_ELEMENTS = 16384,
+    /* What a tile and a call of the inner loop cost, beside 1 ns for an element that lies apart. */
+    TILE_NS = 60,
+    INNER_LOOP_NS = 10,
 };
 
 #endif

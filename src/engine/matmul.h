@@ -1,21 +1,45 @@
-/* Matrix products over all cores: blocks, packing, stacks of matrices. */
+/* Products of matrices on all cores: how one is computed is decided once, then carried out. */
 #ifndef NUMC_MATMUL_H
 #define NUMC_MATMUL_H
 
 #include "kernels/matmul/matmul_kernels.h"
 #include "threads/policy.h"
 
-/* Computes `count` products that begin with `x`. The result of integers, halves and truth values
- * does not depend on the number of threads; no operand of c may overlap a or b. */
-void matmul_run(const struct policy *policy, const struct matmul_kernel *kernel,
-                const struct matrices *x, const struct stack *stack);
-void matmul_bits_run(const struct policy *policy, const struct matmul_bits *kernel,
-                     const struct matrices *x, const struct stack *stack);
+/* How a gufunc multiplies one dtype. */
+struct matmul_dtype {
+    const struct matmul_kernel *kernel; /* NULL: there is only the fallback */
+    ptrdiff_t item_size;
+    bool is_vecdot; /* m and n are always 1 */
+    bool has_blas;  /* the fallback calls it, and it may use threads of its own */
+};
 
-/* Splits a stack of `count` pieces of work, of about `ns` each, over threads: each calls
- * run(context, first, count) for its parts. */
-typedef void matmul_part(void *context, ptrdiff_t first, ptrdiff_t count);
-void matmul_split(const struct policy *policy, ptrdiff_t count, double ns, matmul_part *run,
-                  void *context);
+enum matmul_way {
+    MATMUL_FALLBACK, /* the caller's own loop: NumPy's */
+    MATMUL_EMPTY,    /* nothing to compute */
+    MATMUL_ZEROS,    /* sums of nothing: k is 0 */
+    MATMUL_STACK,    /* the kernel's own loop over a stack */
+    MATMUL_DIRECT,   /* unpacked */
+    MATMUL_STRIPS,   /* unpacked, by strips of rows or columns */
+    MATMUL_PACKED,   /* by packed blocks */
+    MATMUL_BOOL,     /* truth values as bits */
+};
+
+struct matmul_plan {
+    const struct policy *policy;
+    enum matmul_way way;
+    int stack_threads; /* that share the stack */
+    int threads;       /* that share each product */
+    /* The rest is not for MATMUL_FALLBACK. */
+    const struct matmul_kernel *kernel; /* with MATMUL_PACKED perhaps one for large products only */
+    struct product product; /* rows of c contiguous, where a transposition makes them so */
+};
+
+/* Decides by the shape of one product alone who computes it, so that a product in a stack has the bits of
+ * one by itself. The bits of integers, halves and truth values do not depend on threads either. */
+void matmul_plan(struct matmul_plan *plan, const struct policy *policy,
+                 const struct matmul_dtype *dtype, const struct product *product);
+
+/* Carries out any plan but MATMUL_FALLBACK. */
+void matmul_run(const struct matmul_plan *plan);
 
 #endif

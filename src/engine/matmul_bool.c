@@ -1,152 +1,117 @@
-/* Products of truth values. */
-#include "matmul_packed.h"
+/* Up to MOST_DOT_ROWS rows of a are not packed as a whole: sums end at the first true product. */
+#include "matmul_bool.h"
+
+#include "matmul_split.h"
 #include "memory/workspace.h"
 
-#include <string.h>
+enum { CHUNK_ROWS = 8, CHUNK_COLUMNS = 64, WORD = 64 };
 
-enum { ROWS_PER_PART = 8, COLUMNS_PER_PART = 64 };
-
-struct bits_product {
+struct bits_run {
     const struct matmul_bits *kernel;
-    const struct matrices *x;
+    const struct product *x;
     uint64_t *a, *b;
     ptrdiff_t a_words, b_words;
 };
 
 static void pack_a(void *context, ptrdiff_t first, ptrdiff_t count)
 {
-    const struct bits_product *product = context;
-    const struct matrices *x = product->x;
-    const ptrdiff_t row = 64 * first, left = x->m - row;
-    product->kernel->pack(product->a + row * product->a_words, product->a_words,
-                          x->a + row * x->a_row, x->a_row, x->a_k,
-                          left < 64 * count ? left : 64 * count, x->k);
+    const struct bits_run *run = context;
+    const struct product *x = run->x;
+    const ptrdiff_t row = WORD * first, left = x->m - row;
+    run->kernel->pack(run->a + row * run->a_words, run->a_words, x->a.data + row * x->a.row_step,
+                      x->a.row_step, x->a.column_step, left < WORD * count ? left : WORD * count,
+                      x->k);
 }
 
 static void pack_b(void *context, ptrdiff_t first, ptrdiff_t count)
 {
-    const struct bits_product *product = context;
-    const struct matrices *x = product->x;
-    const ptrdiff_t row = 64 * first, left = x->k - row;
-    product->kernel->pack(product->b + row * product->b_words, product->b_words,
-                          x->b + row * x->b_k, x->b_k, x->b_column,
-                          left < 64 * count ? left : 64 * count, x->n);
+    const struct bits_run *run = context;
+    const struct product *x = run->x;
+    const ptrdiff_t row = WORD * first, left = x->k - row;
+    run->kernel->pack(run->b + row * run->b_words, run->b_words, x->b.data + row * x->b.row_step,
+                      x->b.row_step, x->b.column_step, left < WORD * count ? left : WORD * count,
+                      x->n);
 }
 
 static void multiply(void *context, ptrdiff_t first, ptrdiff_t count)
 {
-    const struct bits_product *product = context;
-    const ptrdiff_t row = first * ROWS_PER_PART, left = product->x->m - row;
-    product->kernel->multiply(product->a, product->a_words, product->b, product->b_words,
-                              product->x, row,
-                              left < count * ROWS_PER_PART ? left : count * ROWS_PER_PART);
+    const struct bits_run *run = context;
+    const ptrdiff_t row = first * CHUNK_ROWS, left = run->x->m - row;
+    run->kernel->multiply(run->a, run->a_words, run->b, run->b_words, run->x, row,
+                          left < count * CHUNK_ROWS ? left : count * CHUNK_ROWS);
+}
+
+/* Threads for one phase of a product that may have so many. */
+static int phase_threads(const struct policy *policy, int threads, double ns)
+{
+    return threads > 1 ? matmul_threads(policy, ns) : 1;
 }
 
 static bool run_packed(const struct policy *policy, const struct matmul_bits *kernel,
-                       const struct matrices *x, bool may_split)
+                       const struct product *x, int threads)
 {
-    struct bits_product product = {
-        .kernel = kernel, .x = x, .a_words = (x->k + 63) / 64, .b_words = (x->n + 63) / 64};
-    const size_t b_bytes = (size_t)((x->k * product.b_words + 7) / 8 * 64);
-    const size_t a_bytes = (size_t)(x->m * product.a_words * 8);
+    const ptrdiff_t a_words = (x->k + WORD - 1) / WORD, b_words = (x->n + WORD - 1) / WORD;
+    const size_t b_bytes = (size_t)((x->k * b_words + 7) / 8 * 64);
+    const size_t a_bytes = (size_t)(x->m * a_words * 8);
     const struct workspace workspace = workspace_take(b_bytes + a_bytes);
     if (workspace.data == NULL) {
         return false;
     }
-    product.b = (uint64_t *)workspace.data;
-    product.a = (uint64_t *)(workspace.data + b_bytes);
-    const double a_ns = may_split ? (double)x->k * 4 : 0, b_ns = may_split ? (double)x->n * 4 : 0;
-    const double ns = may_split ? (double)(x->k + x->n) * ROWS_PER_PART : 0;
-    matmul_split(policy, (x->m + 63) / 64, a_ns, pack_a, &product);
-    matmul_split(policy, (x->k + 63) / 64, b_ns, pack_b, &product);
-    matmul_split(policy, (x->m + ROWS_PER_PART - 1) / ROWS_PER_PART, ns, multiply, &product);
+    struct bits_run run = {
+        .kernel = kernel,
+        .x = x,
+        .a = (uint64_t *)(workspace.data + b_bytes),
+        .b = (uint64_t *)workspace.data,
+        .a_words = a_words,
+        .b_words = b_words,
+    };
+    const ptrdiff_t m_words = (x->m + WORD - 1) / WORD;
+    const double a_ns = 4.0 * (double)x->k * (double)m_words;
+    const double b_ns = 4.0 * (double)x->n * (double)a_words;
+    matmul_split(policy, m_words, phase_threads(policy, threads, a_ns), pack_a, &run);
+    matmul_split(policy, a_words, phase_threads(policy, threads, b_ns), pack_b, &run);
+    matmul_split(policy, (x->m + CHUNK_ROWS - 1) / CHUNK_ROWS, threads, multiply, &run);
     workspace_give_back(workspace);
     return true;
 }
 
-/* Few rows, by columns whose elements are neighbours. */
+/* Few rows of a, by contiguous columns of b. */
 static void dots(void *context, ptrdiff_t first, ptrdiff_t count)
 {
-    const struct bits_product *product = context;
-    struct matrices x = *product->x;
-    const ptrdiff_t column = first * COLUMNS_PER_PART, left = x.n - column;
-    x.b += column * x.b_column;
-    x.c += column * x.c_column;
-    x.n = left < count * COLUMNS_PER_PART ? left : count * COLUMNS_PER_PART;
-    const struct workspace workspace = workspace_take((size_t)(x.m * product->a_words * 8));
+    const struct bits_run *run = context;
+    struct product x = *run->x;
+    const ptrdiff_t column = first * CHUNK_COLUMNS, left = x.n - column;
+    x.b.data += column * x.b.column_step;
+    x.c.data += column * x.c.column_step;
+    x.n = left < count * CHUNK_COLUMNS ? left : count * CHUNK_COLUMNS;
+    const struct workspace workspace = workspace_take((size_t)(x.m * run->a_words * 8));
     if (workspace.data == NULL) {
-        product->kernel->direct(&x);
+        run->kernel->direct(&x);
         return;
     }
-    product->kernel->dots(&x, (uint64_t *)workspace.data);
+    run->kernel->dots(&x, (uint64_t *)workspace.data);
     workspace_give_back(workspace);
 }
 
-static void run_dots(const struct policy *policy, const struct matmul_bits *kernel,
-                     const struct matrices *x, bool may_split)
+static bool is_few_dots(const struct product *x)
 {
-    struct bits_product product = {.kernel = kernel, .x = x, .a_words = (x->k + 63) / 64};
-    const double ns = may_split ? (double)x->k * COLUMNS_PER_PART * 0.05 : 0;
-    matmul_split(policy, (x->n + COLUMNS_PER_PART - 1) / COLUMNS_PER_PART, ns, dots, &product);
+    return x->m > 1 && x->m <= MOST_DOT_ROWS && x->b.row_step == 1 && x->b.column_step != 1;
 }
 
-static void transpose(struct matrices *x)
+double matmul_bool_ns(const struct product *x)
 {
-    *x = (struct matrices){x->b,     x->a,        x->c,     x->b_column, x->b_k, x->a_k,
-                           x->a_row, x->c_column, x->c_row, x->n,        x->k,   x->m};
+    return x->m > MOST_DOT_ROWS ? (double)x->m * (double)(x->k + x->n)
+           : is_few_dots(x)     ? (double)x->k * (double)x->n * 0.05
+                                : 0;
 }
 
-static void run_one(const struct policy *policy, const struct matmul_bits *kernel,
-                    const struct matrices *matrices, bool may_split)
+void matmul_bool(const struct policy *policy, const struct matmul_bits *kernel,
+                 const struct product *x, int threads)
 {
-    struct matrices x = *matrices;
-    if (x.n < x.m && x.n <= MOST_DOT_ROWS) {
-        transpose(&x);
-    }
-    const bool thin = x.m <= MOST_DOT_ROWS;
-    if (thin && x.m > 1 && x.b_k == 1 && x.b_column != 1) {
-        run_dots(policy, kernel, &x, may_split);
-    } else if (thin || !run_packed(policy, kernel, &x, may_split)) {
-        kernel->direct(&x);
-    }
-}
-
-struct bits_stack {
-    const struct policy *policy;
-    const struct matmul_bits *kernel;
-    const struct matrices *x;
-    const struct stack *stack;
-    bool may_split;
-};
-
-static void run_stack(void *context, ptrdiff_t first, ptrdiff_t count)
-{
-    const struct bits_stack *run = context;
-    struct matrices x = *run->x;
-    x.a += first * run->stack->a;
-    x.b += first * run->stack->b;
-    x.c += first * run->stack->c;
-    for (ptrdiff_t i = 0; i < count; i++) {
-        run_one(run->policy, run->kernel, &x, run->may_split);
-        x.a += run->stack->a;
-        x.b += run->stack->b;
-        x.c += run->stack->c;
-    }
-}
-
-void matmul_bits_run(const struct policy *policy, const struct matmul_bits *kernel,
-                     const struct matrices *x, const struct stack *stack)
-{
-    if (x->m == 0 || x->n == 0 || stack->count == 0) {
-        return;
-    }
-    struct bits_stack run = {policy, kernel, x, stack, true};
-    const double elements =
-        (double)x->m * (double)x->k + (double)x->k * (double)x->n + (double)x->m * (double)x->n;
-    if (elements < 1e6 && stack->count > 1) {
-        run.may_split = false;
-        matmul_split(policy, stack->count, 20 + elements * 0.1, run_stack, &run);
-    } else {
-        run_stack(&run, 0, stack->count);
+    if (is_few_dots(x)) {
+        struct bits_run run = {.kernel = kernel, .x = x, .a_words = (x->k + WORD - 1) / WORD};
+        matmul_split(policy, (x->n + CHUNK_COLUMNS - 1) / CHUNK_COLUMNS, threads, dots, &run);
+    } else if (x->m <= MOST_DOT_ROWS || !run_packed(policy, kernel, x, threads)) {
+        kernel->direct(x);
     }
 }

@@ -1,6 +1,8 @@
 /* One product by blocks for three levels of cache: panels of a and b are packed once, blocks of both
- * fit the second level, a panel of b the first, a tile of c the registers. */
+ * fit the second level, a panel of b the first, a register tile of c the registers. */
 #include "matmul_packed.h"
+
+#include "matmul_cutoffs.h"
 #include "memory/workspace.h"
 #include "threads/region.h"
 #include "threads/shares.h"
@@ -8,27 +10,21 @@
 #include <string.h>
 
 enum {
-    /* What of one panel of b, and of the panels of a in one block, is used at a time. */
-    PANEL_BYTES = 24 << 10,
-    BLOCK_BYTES = 192 << 10,
-    /* What is packed at once; larger matrices are computed in several chunks. */
-    CHUNK_BYTES = 16 << 20,
-    CHUNK_ROWS = 4096,
-    CHUNK_K = 4096,
-    BLOCK_COLUMNS = 512,
-    BLOCKS_PER_THREAD = 4,
     MOST_TILE_BYTES = 4096,
+    /* Each attempt to get memory halves the sides of a chunk; the last one needs LAST_RESORT_BYTES. */
+    ATTEMPTS = 7,
 };
 
 /* Counts rows, columns and k of a matrix, unless the name says panels or groups. */
-struct product {
+struct packed_product {
     const struct policy *policy;
     const struct matmul_kernel *kernel;
-    const struct matrices *x;
+    const struct product *x;
     ptrdiff_t chunk_rows, chunk_columns, chunk_k; /* multiples of panels and groups */
     ptrdiff_t block_rows, block_columns, block_groups;
-    char *a, *b, *sums; /* sums: NULL where tiles are computed in c itself */
-    ptrdiff_t sums_row;
+    bool in_place;      /* tiles are computed in c itself, without `sums` */
+    char *a, *b, *sums; /* sums: NULL if in_place */
+    ptrdiff_t a_bytes, b_bytes, sums_bytes, sums_row;
     struct chunk {
         ptrdiff_t row, column, k, rows, columns, depth, groups;
     } chunk;               /* where the one at work begins, and how large it is */
@@ -49,7 +45,7 @@ static ptrdiff_t pieces(ptrdiff_t n, ptrdiff_t size)
 /* Of a panel of k. */
 static ptrdiff_t groups_of(const struct matmul_kernel *kernel, ptrdiff_t k)
 {
-    return pieces(k, kernel->group) + kernel->more_groups;
+    return pieces(k, kernel->group) + kernel->extra_groups;
 }
 
 static ptrdiff_t round_up(ptrdiff_t n, ptrdiff_t multiple)
@@ -57,39 +53,42 @@ static ptrdiff_t round_up(ptrdiff_t n, ptrdiff_t multiple)
     return pieces(n, multiple) * multiple;
 }
 
-static void pack_panel_of_a(const struct product *product, ptrdiff_t panel)
+static void pack_panel_of_a(const struct packed_product *packed, ptrdiff_t panel)
 {
-    const struct matmul_kernel *kernel = product->kernel;
-    const struct matrices *x = product->x;
-    const struct chunk *chunk = &product->chunk;
+    const struct matmul_kernel *kernel = packed->kernel;
+    const struct product *x = packed->x;
+    const struct chunk *chunk = &packed->chunk;
     const ptrdiff_t row = panel * kernel->rows;
-    kernel->pack_a(product->a + row * (ptrdiff_t)kernel->a_group_bytes * chunk->groups,
-                   x->a + (chunk->row + row) * x->a_row + chunk->k * x->a_k, x->a_row, x->a_k,
-                   least(kernel->rows, chunk->rows - row), chunk->depth);
+    kernel->pack_a(packed->a + row * (ptrdiff_t)kernel->a_group_bytes * chunk->groups,
+                   x->a.data + (chunk->row + row) * x->a.row_step + chunk->k * x->a.column_step,
+                   x->a.row_step, x->a.column_step, least(kernel->rows, chunk->rows - row),
+                   chunk->depth);
 }
 
-static void pack_panel_of_b(const struct product *product, ptrdiff_t panel)
+static void pack_panel_of_b(const struct packed_product *packed, ptrdiff_t panel)
 {
-    const struct matmul_kernel *kernel = product->kernel;
-    const struct matrices *x = product->x;
-    const struct chunk *chunk = &product->chunk;
+    const struct matmul_kernel *kernel = packed->kernel;
+    const struct product *x = packed->x;
+    const struct chunk *chunk = &packed->chunk;
     const ptrdiff_t column = panel * kernel->columns;
-    kernel->pack_b(product->b + column * (ptrdiff_t)kernel->b_group_bytes * chunk->groups,
-                   x->b + (chunk->column + column) * x->b_column + chunk->k * x->b_k, x->b_column,
-                   x->b_k, least(kernel->columns, chunk->columns - column), chunk->depth);
+    kernel->pack_b(packed->b + column * (ptrdiff_t)kernel->b_group_bytes * chunk->groups,
+                   x->b.data + (chunk->column + column) * x->b.column_step +
+                       chunk->k * x->b.row_step,
+                   x->b.column_step, x->b.row_step, least(kernel->columns, chunk->columns - column),
+                   chunk->depth);
 }
 
 static void pack_share(void *context, int index)
 {
-    struct product *product = context;
-    const ptrdiff_t of_a = pieces(product->chunk.rows, product->kernel->rows);
+    struct packed_product *packed = context;
+    const ptrdiff_t of_a = pieces(packed->chunk.rows, packed->kernel->rows);
     ptrdiff_t panel, end;
-    while (shares_take(product->shares, index, &panel, &end)) {
+    while (shares_take(packed->shares, index, &panel, &end)) {
         for (; panel < end; panel++) {
             if (panel < of_a) {
-                pack_panel_of_a(product, panel);
+                pack_panel_of_a(packed, panel);
             } else {
-                pack_panel_of_b(product, panel - of_a);
+                pack_panel_of_b(packed, panel - of_a);
             }
         }
     }
@@ -117,24 +116,24 @@ static void edge_tile(const struct matmul_kernel *kernel, const char *a, const c
 
 /* Computes tiles of rows [row, row_end) and columns [column, column_end) of a chunk, whose first
  * element lies at c. */
-static void compute_tiles(const struct product *product, ptrdiff_t row, ptrdiff_t row_end,
+static void compute_tiles(const struct packed_product *packed, ptrdiff_t row, ptrdiff_t row_end,
                           ptrdiff_t column, ptrdiff_t column_end, char *c, ptrdiff_t c_row)
 {
-    const struct matmul_kernel *kernel = product->kernel;
-    const struct chunk *chunk = &product->chunk;
+    const struct matmul_kernel *kernel = packed->kernel;
+    const struct chunk *chunk = &packed->chunk;
     const ptrdiff_t a_bytes = kernel->rows * (ptrdiff_t)kernel->a_group_bytes;
     const ptrdiff_t b_bytes = kernel->columns * (ptrdiff_t)kernel->b_group_bytes;
-    for (ptrdiff_t first = 0; first < chunk->groups; first += product->block_groups) {
-        const ptrdiff_t groups = least(product->block_groups, chunk->groups - first);
+    for (ptrdiff_t first = 0; first < chunk->groups; first += packed->block_groups) {
+        const ptrdiff_t groups = least(packed->block_groups, chunk->groups - first);
         const bool accumulate = chunk->k > 0 || first > 0;
         for (ptrdiff_t j = column; j < column_end; j += kernel->columns) {
-            const char *b = product->b + (j / kernel->columns * chunk->groups + first) * b_bytes;
+            const char *b = packed->b + (j / kernel->columns * chunk->groups + first) * b_bytes;
             const ptrdiff_t columns = least(kernel->columns, column_end - j);
             for (ptrdiff_t i = row; i < row_end; i += kernel->rows) {
-                const char *a = product->a + (i / kernel->rows * chunk->groups + first) * a_bytes;
+                const char *a = packed->a + (i / kernel->rows * chunk->groups + first) * a_bytes;
                 const ptrdiff_t rows = least(kernel->rows, row_end - i);
                 char *to = c + i * c_row + j * (ptrdiff_t)kernel->sum_size;
-                if (product->sums != NULL || (rows == kernel->rows && columns == kernel->columns)) {
+                if (packed->sums != NULL || (rows == kernel->rows && columns == kernel->columns)) {
                     kernel->tile(a, b, groups, to, c_row, accumulate);
                 } else {
                     edge_tile(kernel, a, b, groups, to, c_row, rows, columns, accumulate);
@@ -155,33 +154,32 @@ static void copy_elements(const char *sums, ptrdiff_t sums_row, char *c, ptrdiff
     }
 }
 
-static void compute_block(const struct product *product, ptrdiff_t block)
+static void compute_block(const struct packed_product *packed, ptrdiff_t block)
 {
-    const struct matmul_kernel *kernel = product->kernel;
-    const struct chunk *chunk = &product->chunk;
-    const struct matrices *x = product->x;
-    const ptrdiff_t across = pieces(chunk->columns, product->block_columns);
-    const ptrdiff_t row = block / across * product->block_rows;
-    const ptrdiff_t column = block % across * product->block_columns;
-    const ptrdiff_t row_end = least(row + product->block_rows, chunk->rows);
-    const ptrdiff_t column_end = least(column + product->block_columns, chunk->columns);
-    char *c = x->c + chunk->row * x->c_row + chunk->column * x->c_column;
-    if (product->sums == NULL) {
-        compute_tiles(product, row, row_end, column, column_end, c, x->c_row);
+    const struct matmul_kernel *kernel = packed->kernel;
+    const struct chunk *chunk = &packed->chunk;
+    const struct product *x = packed->x;
+    const ptrdiff_t across = pieces(chunk->columns, packed->block_columns);
+    const ptrdiff_t row = block / across * packed->block_rows;
+    const ptrdiff_t column = block % across * packed->block_columns;
+    const ptrdiff_t row_end = least(row + packed->block_rows, chunk->rows);
+    const ptrdiff_t column_end = least(column + packed->block_columns, chunk->columns);
+    char *c = x->c.data + chunk->row * x->c.row_step + chunk->column * x->c.column_step;
+    if (packed->sums == NULL) {
+        compute_tiles(packed, row, row_end, column, column_end, c, x->c.row_step);
         return;
     }
-    compute_tiles(product, row, row_end, column, column_end, product->sums, product->sums_row);
+    compute_tiles(packed, row, row_end, column, column_end, packed->sums, packed->sums_row);
     if (chunk->k + chunk->depth < x->k) {
         return;
     }
-    const char *sums =
-        product->sums + row * product->sums_row + column * (ptrdiff_t)kernel->sum_size;
-    c += row * x->c_row + column * x->c_column;
+    const char *sums = packed->sums + row * packed->sums_row + column * (ptrdiff_t)kernel->sum_size;
+    c += row * x->c.row_step + column * x->c.column_step;
     if (kernel->finish != NULL) {
-        kernel->finish(sums, product->sums_row, c, x->c_row, x->c_column, row_end - row,
+        kernel->finish(sums, packed->sums_row, c, x->c.row_step, x->c.column_step, row_end - row,
                        column_end - column);
     } else {
-        copy_elements(sums, product->sums_row, c, x->c_row, x->c_column, row_end - row,
+        copy_elements(sums, packed->sums_row, c, x->c.row_step, x->c.column_step, row_end - row,
                       column_end - column, kernel->item_size);
     }
 }
@@ -189,77 +187,92 @@ static void compute_block(const struct product *product, ptrdiff_t block)
 static void compute_share(void *context, int index)
 {
     (void)index;
-    struct product *product = context;
-    const struct chunk *chunk = &product->chunk;
+    struct packed_product *packed = context;
+    const struct chunk *chunk = &packed->chunk;
     const ptrdiff_t blocks =
-        pieces(chunk->rows, product->block_rows) * pieces(chunk->columns, product->block_columns);
-    if (product->kernel->begin != NULL) {
-        product->kernel->begin();
+        pieces(chunk->rows, packed->block_rows) * pieces(chunk->columns, packed->block_columns);
+    if (packed->kernel->begin != NULL) {
+        packed->kernel->begin();
     }
     ptrdiff_t block;
-    while ((block = atomic_fetch_add(&product->next_block, 1)) < blocks) {
-        compute_block(product, block);
+    while ((block = atomic_fetch_add(&packed->next_block, 1)) < blocks) {
+        compute_block(packed, block);
     }
-    if (product->kernel->end != NULL) {
-        product->kernel->end();
+    if (packed->kernel->end != NULL) {
+        packed->kernel->end();
     }
 }
 
-static void compute_chunk(struct product *product, int threads)
+static void compute_chunk(struct packed_product *packed, int threads)
 {
-    const struct chunk *chunk = &product->chunk;
-    const ptrdiff_t panels = pieces(chunk->rows, product->kernel->rows) +
-                             pieces(chunk->columns, product->kernel->columns);
+    const struct chunk *chunk = &packed->chunk;
+    const ptrdiff_t panels =
+        pieces(chunk->rows, packed->kernel->rows) + pieces(chunk->columns, packed->kernel->columns);
     struct shares shares;
     shares_initialize(&shares, 0, panels, 1, 1, threads);
-    product->shares = &shares;
-    region_run(product->policy, threads, pack_share, product);
-    product->shares = NULL;
-    atomic_store(&product->next_block, 0);
-    region_run(product->policy, threads, compute_share, product);
+    packed->shares = &shares;
+    region_run(packed->policy, threads, pack_share, packed);
+    packed->shares = NULL;
+    atomic_store(&packed->next_block, 0);
+    region_run(packed->policy, threads, compute_share, packed);
 }
 
-static void compute_chunks(struct product *product, int threads)
+static void compute_chunks(struct packed_product *packed, int threads)
 {
-    const struct matrices *x = product->x;
-    struct chunk *chunk = &product->chunk;
-    for (chunk->column = 0; chunk->column < x->n; chunk->column += product->chunk_columns) {
-        chunk->columns = least(product->chunk_columns, x->n - chunk->column);
-        for (chunk->row = 0; chunk->row < x->m; chunk->row += product->chunk_rows) {
-            chunk->rows = least(product->chunk_rows, x->m - chunk->row);
-            for (chunk->k = 0; chunk->k < x->k; chunk->k += product->chunk_k) {
-                chunk->depth = least(product->chunk_k, x->k - chunk->k);
-                chunk->groups = groups_of(product->kernel, chunk->depth);
-                compute_chunk(product, threads);
+    const struct product *x = packed->x;
+    struct chunk *chunk = &packed->chunk;
+    for (chunk->column = 0; chunk->column < x->n; chunk->column += packed->chunk_columns) {
+        chunk->columns = least(packed->chunk_columns, x->n - chunk->column);
+        for (chunk->row = 0; chunk->row < x->m; chunk->row += packed->chunk_rows) {
+            chunk->rows = least(packed->chunk_rows, x->m - chunk->row);
+            for (chunk->k = 0; chunk->k < x->k; chunk->k += packed->chunk_k) {
+                chunk->depth = least(packed->chunk_k, x->k - chunk->k);
+                chunk->groups = groups_of(packed->kernel, chunk->depth);
+                compute_chunk(packed, threads);
             }
         }
     }
 }
 
-/* Sizes of chunks and blocks, in multiples of panels. */
-static void choose_blocks(struct product *product, int threads)
+/* Rows or columns of a chunk: whole panels, at least one. */
+static ptrdiff_t chunk_side(ptrdiff_t side, ptrdiff_t panel, ptrdiff_t most)
 {
-    const struct matmul_kernel *kernel = product->kernel;
-    const struct matrices *x = product->x;
-    const ptrdiff_t rows = kernel->rows, columns = kernel->columns;
-    product->chunk_k = least(x->k, CHUNK_K);
-    const ptrdiff_t groups = groups_of(kernel, product->chunk_k);
-    const ptrdiff_t a_bytes = (ptrdiff_t)kernel->a_group_bytes,
-                    b_bytes = (ptrdiff_t)kernel->b_group_bytes;
-    const ptrdiff_t a_most = least(CHUNK_BYTES / (groups * a_bytes), CHUNK_ROWS) / rows * rows;
-    const ptrdiff_t b_most =
-        least(CHUNK_BYTES / (groups * b_bytes), CHUNK_ROWS) / columns * columns;
-    product->chunk_rows = least(round_up(x->m, rows), a_most);
-    product->chunk_columns = least(round_up(x->n, columns), b_most);
+    const ptrdiff_t whole = most / panel * panel;
+    return least(round_up(side, panel), whole > panel ? whole : panel);
+}
 
-    const ptrdiff_t panel_bytes = kernel->panel_bytes > 0 ? kernel->panel_bytes : PANEL_BYTES;
-    product->block_groups = pieces(groups, pieces(groups * columns * b_bytes, panel_bytes));
-    ptrdiff_t across = round_up(least(BLOCK_COLUMNS, product->chunk_columns), columns);
-    ptrdiff_t down = BLOCK_BYTES / (product->block_groups * a_bytes) / rows * rows;
-    down = least(down > rows ? down : rows, product->chunk_rows);
-    while (threads > 1 &&
-           pieces(product->chunk_rows, down) * pieces(product->chunk_columns, across) <
-               (ptrdiff_t)threads * BLOCKS_PER_THREAD) {
+static void choose_chunk(struct packed_product *packed, int attempt)
+{
+    const struct matmul_kernel *kernel = packed->kernel;
+    const struct product *x = packed->x;
+    const ptrdiff_t side = CHUNK_SIDE >> attempt, bytes = CHUNK_BYTES >> 2 * attempt;
+    packed->chunk_k = least(x->k, side);
+    const ptrdiff_t groups = groups_of(kernel, packed->chunk_k);
+    const ptrdiff_t a_bytes = groups * (ptrdiff_t)kernel->a_group_bytes;
+    const ptrdiff_t b_bytes = groups * (ptrdiff_t)kernel->b_group_bytes;
+    packed->chunk_rows = chunk_side(x->m, kernel->rows, least(bytes / a_bytes, side));
+    packed->chunk_columns = chunk_side(x->n, kernel->columns, least(bytes / b_bytes, side));
+    packed->a_bytes = round_up(packed->chunk_rows * a_bytes, 64);
+    packed->b_bytes = round_up(packed->chunk_columns * b_bytes, 64);
+    packed->sums_row = packed->chunk_columns * (ptrdiff_t)kernel->sum_size;
+    packed->sums_bytes = packed->in_place ? 0 : packed->chunk_rows * packed->sums_row;
+}
+
+/* So many blocks that every thread finds some. */
+static void choose_blocks(struct packed_product *packed, int threads)
+{
+    const struct matmul_kernel *kernel = packed->kernel;
+    const ptrdiff_t rows = kernel->rows, columns = kernel->columns;
+    const ptrdiff_t groups = groups_of(kernel, packed->chunk_k);
+    const ptrdiff_t panel = kernel->panel_bytes > 0 ? kernel->panel_bytes : PANEL_BYTES;
+    packed->block_groups =
+        pieces(groups, pieces(groups * columns * (ptrdiff_t)kernel->b_group_bytes, panel));
+    ptrdiff_t across = round_up(least(BLOCK_COLUMNS, packed->chunk_columns), columns);
+    ptrdiff_t down =
+        BLOCK_BYTES / (packed->block_groups * (ptrdiff_t)kernel->a_group_bytes) / rows * rows;
+    down = least(down > rows ? down : rows, packed->chunk_rows);
+    while (threads > 1 && pieces(packed->chunk_rows, down) * pieces(packed->chunk_columns, across) <
+                              (ptrdiff_t)threads * BLOCKS_PER_THREAD) {
         if (down >= across && down > rows) {
             down = round_up(down / 2, rows);
         } else if (across > columns) {
@@ -270,31 +283,45 @@ static void choose_blocks(struct product *product, int threads)
             break;
         }
     }
-    product->block_rows = down;
-    product->block_columns = across;
+    packed->block_rows = down;
+    packed->block_columns = across;
 }
 
-bool matmul_packed(const struct policy *policy, const struct matmul_kernel *kernel,
-                   const struct matrices *x, int threads)
+static void compute_in(struct packed_product *packed, char *memory, int threads)
 {
-    struct product product = {.policy = policy, .kernel = kernel, .x = x};
-    choose_blocks(&product, threads);
-    const size_t groups = (size_t)groups_of(kernel, product.chunk_k);
-    const size_t a_bytes =
-        (size_t)round_up(product.chunk_rows * (ptrdiff_t)(groups * kernel->a_group_bytes), 64);
-    const size_t b_bytes =
-        (size_t)round_up(product.chunk_columns * (ptrdiff_t)(groups * kernel->b_group_bytes), 64);
-    const bool in_place = kernel->finish == NULL && x->c_column == (ptrdiff_t)kernel->item_size;
-    product.sums_row = product.chunk_columns * (ptrdiff_t)kernel->sum_size;
-    const size_t sums_bytes = in_place ? 0 : (size_t)(product.sums_row * product.chunk_rows);
-    const struct workspace workspace = workspace_take(b_bytes + a_bytes + sums_bytes);
-    if (workspace.data == NULL) {
-        return false;
+    packed->b = memory;
+    packed->a = packed->b + packed->b_bytes;
+    packed->sums = packed->in_place ? NULL : packed->a + packed->a_bytes;
+    choose_blocks(packed, threads);
+    compute_chunks(packed, threads);
+}
+
+static __attribute__((noinline)) void compute_in_last_resort(struct packed_product *packed)
+{
+    _Alignas(64) char memory[LAST_RESORT_BYTES];
+    choose_chunk(packed, ATTEMPTS - 1);
+    compute_in(packed, memory, 1);
+}
+
+void matmul_packed(const struct policy *policy, const struct matmul_kernel *kernel,
+                   const struct product *product, int threads)
+{
+    struct packed_product packed = {
+        .policy = policy,
+        .kernel = kernel,
+        .x = product,
+        .in_place =
+            kernel->finish == NULL && product->c.column_step == (ptrdiff_t)kernel->item_size,
+    };
+    for (int attempt = 0; attempt < ATTEMPTS - 1; attempt++) {
+        choose_chunk(&packed, attempt);
+        const struct workspace workspace =
+            workspace_take((size_t)(packed.a_bytes + packed.b_bytes + packed.sums_bytes));
+        if (workspace.data != NULL) {
+            compute_in(&packed, workspace.data, threads);
+            workspace_give_back(workspace);
+            return;
+        }
     }
-    product.b = workspace.data;
-    product.a = product.b + b_bytes;
-    product.sums = in_place ? NULL : product.a + a_bytes;
-    compute_chunks(&product, threads);
-    workspace_give_back(workspace);
-    return true;
+    compute_in_last_resort(&packed);
 }

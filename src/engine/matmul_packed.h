@@ -1,14 +1,16 @@
-/* What the files of matrix products share, and nobody else needs. */
+/* Products by packed blocks. */
 #ifndef NUMC_MATMUL_PACKED_H
 #define NUMC_MATMUL_PACKED_H
 
-#include "matmul.h"
+#include "kernels/matmul/matmul_kernels.h"
+#include "threads/policy.h"
 
-/* The number of threads for work that takes `ns` on one. */
-int matmul_threads(const struct policy *policy, double ns);
+/* Memory that is there even when there is no other: panels of the smallest blocks fit it. */
+enum { LAST_RESORT_BYTES = 20 << 10 };
 
-/* A product by packed blocks on up to `threads` threads; false if there is no memory for it. */
-bool matmul_packed(const struct policy *policy, const struct matmul_kernel *kernel,
-                   const struct matrices *x, int threads);
+/* The first product of a stack, on up to `threads` threads. Without memory for large blocks it takes
+ * smaller ones. */
+void matmul_packed(const struct policy *policy, const struct matmul_kernel *kernel,
+                   const struct product *product, int threads);
 
 #endif

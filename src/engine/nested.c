@@ -1,55 +1,41 @@
-/* One call of an inner loop over operands in several dimensions: cut into tiles of the two innermost
- * ones, which threads take one after another. Operands that would make the loop go element by
- * element, or in rows of a few, are copied tile by tile first. */
-#include "elementwise.h"
-#include "kernels/copy/tile_pack.h"
+/* A call over operands in several dimensions: cut into tiles of the two innermost ones. Operands that
+ * would make the loop go element by element, or in rows of a few, are packed tile by tile first. */
 #include "nested.h"
-#include "threads/clock.h"
-#include "threads/region.h"
-#include "threads/shares.h"
+
+#include "elementwise_cutoffs.h"
+#include "kernels/copy/tile_pack.h"
+#include "memory/workspace.h"
 
 enum {
     MOST_INPUTS = NESTED_MOST_OPERANDS - 1,
-    /* Rows shorter than this are joined, where the output allows it: the first where an input must be
-     * packed anew for each tile, the second where at most one row is, again and again. */
-    VERY_SHORT_ROW_BYTES = 256,
-    SHORT_ROW_BYTES = 2048,
-    SHORT_STEPPED_ROW = 24, /* elements, where an input must be brought together one by one */
-    /* Joined rows fit the first-level cache twice. */
-    JOINED_BYTES = 16384,
-    /* What lies across is packed in wide tiles: the other operands' rows are long enough to be foreseen
-     * by the processor, and lines that reach beyond a tile are still in a cache for the one below. */
-    PACKED_BYTES = 49152,
-    PACKED_COLUMNS = 256,
-    /* Where it is not packed, a call of a loop for each row of a tile is to take little of the time. */
-    STEPPED_COLUMNS = 512,
-    NEAR_LINES = 512,
-    /* Other tiles are large enough to hide what taking them costs. */
-    TILE_ELEMENTS = 16384,
-    /* That, and what a call of a loop costs, beside about 1 ns for an element that it steps to. */
-    TILE_NS = 60,
-    CALL_NS = 10,
+    /* Packed tiles that fit here need no workspace; small, as threads may have little stack. */
+    STACK_BYTES = 4096,
+    LINE_BYTES = 64,
 };
 
 struct tiling {
     struct elementwise *loop;
-    void *call;
+    elementwise_kernel *kernel; /* NULL: the inner loop */
     const struct nested *nested;
-    enum order order;
     bool packed[MOST_INPUTS];
-    bool joined;             /* a tile is one row */
+    bool joined; /* the rows of a tile are one */
+    bool streams;
     ptrdiff_t rows, columns; /* of a tile */
     ptrdiff_t row_tiles, column_tiles;
     ptrdiff_t tiles;
-    struct shares shares;
 };
 
-/* What one thread holds. */
+/* The packed operands of the tile that a thread computes. */
 struct packed {
-    _Alignas(64) char tile[MOST_INPUTS][PACKED_BYTES];
+    char *tile[MOST_INPUTS]; /* NULL: there is no memory, the operand is read where it lies */
     const char *source[MOST_INPUTS]; /* of what is in `tile`; NULL: nothing */
     ptrdiff_t rows[MOST_INPUTS], columns[MOST_INPUTS];
 };
+
+static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
+{
+    return a < b ? a : b;
+}
 
 static ptrdiff_t magnitude(ptrdiff_t step)
 {
@@ -117,7 +103,7 @@ static void order_axes(const struct elementwise *loop, struct nested *nested)
         const int across = closest_axis(nested, in, nested->axes);
         if (across >= 0 && across != last && nested->axis[last].step[in] != 0) {
             swap_axes(nested, across, last - 1);
-            if (lines > NEAR_LINES || others_lie_along(loop, nested)) {
+            if (lines > UNPACKED_BELOW_LINES || others_lie_along(loop, nested)) {
                 return;
             }
             swap_axes(nested, across, last - 1);
@@ -134,11 +120,6 @@ static bool is_joined(const struct nested *nested, int operand)
     return row->step[operand] == column->n * column->step[operand];
 }
 
-static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Whether the rows of a tile become one. */
 static bool joins_rows(const struct tiling *tiling)
 {
@@ -146,23 +127,24 @@ static bool joins_rows(const struct tiling *tiling)
     const struct nested *nested = tiling->nested;
     const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
     const int out = loop->inputs;
-    ptrdiff_t longest = SHORT_ROW_BYTES;
+    ptrdiff_t longest = JOIN_ROWS_BELOW_BYTES;
     for (int in = 0; in < loop->inputs; in++) {
         const ptrdiff_t size = (ptrdiff_t)loop->item_size[in], step = column->step[in];
         if (tiling->packed[in] || row->step[in] == 0) {
             continue;
         }
         if (step != 0 && step != size) {
-            longest = least(longest, SHORT_STEPPED_ROW * (ptrdiff_t)loop->item_size[out]);
+            longest = least(longest,
+                            JOIN_ROWS_BELOW_ELEMENTS_IF_STEPPED * (ptrdiff_t)loop->item_size[out]);
         } else if (!is_joined(nested, in)) {
-            longest = least(longest, VERY_SHORT_ROW_BYTES);
+            longest = least(longest, JOIN_ROWS_BELOW_BYTES_IF_PACKED);
         }
     }
     return row->n > 1 && is_joined(nested, out) &&
            column->n * (ptrdiff_t)loop->item_size[out] < longest;
 }
 
-static void plan(struct tiling *tiling, bool may_pack)
+static void cut_into_tiles(struct tiling *tiling, bool may_pack)
 {
     const struct elementwise *loop = tiling->loop;
     const struct nested *nested = tiling->nested;
@@ -185,11 +167,11 @@ static void plan(struct tiling *tiling, bool may_pack)
             (tiling->joined && !(is_joined(nested, in) && column->step[in] == size));
         pack = pack || tiling->packed[in];
     }
-    const ptrdiff_t bytes = tiling->joined ? JOINED_BYTES : PACKED_BYTES;
+    const ptrdiff_t bytes = tiling->joined ? JOINED_TILE_BYTES : PACKED_TILE_BYTES;
     const ptrdiff_t most = pack || across ? bytes / (ptrdiff_t)largest_item : TILE_ELEMENTS;
     tiling->columns = least(column->n, tiling->joined || !(pack || across) ? most
-                                       : pack                              ? PACKED_COLUMNS
-                                                                           : STEPPED_COLUMNS);
+                                       : pack                              ? PACKED_TILE_COLUMNS
+                                                                           : UNPACKED_TILE_COLUMNS);
     tiling->rows = least(row->n, most / tiling->columns);
     tiling->column_tiles = (column->n + tiling->columns - 1) / tiling->columns;
     tiling->row_tiles = (row->n + tiling->rows - 1) / tiling->rows;
@@ -226,7 +208,7 @@ static bool tiles_are_small(const struct tiling *tiling)
     const ptrdiff_t elements = tiling->rows * tiling->columns;
     const ptrdiff_t calls = tiling->joined ? 1 : tiling->rows;
     const ptrdiff_t longest = tiling->nested->axis[longest_axis(tiling->nested)].n;
-    return TILE_NS + CALL_NS * calls > elements + CALL_NS * elements / longest;
+    return TILE_NS + INNER_LOOP_NS * calls > elements + INNER_LOOP_NS * elements / longest;
 }
 
 /* Where a tile begins, and its size. */
@@ -254,6 +236,35 @@ static void find_tile(const struct tiling *tiling, ptrdiff_t index, char *data[]
         least(tiling->columns, nested->axis[nested->axes - 1].n - coordinate[nested->axes - 1]);
 }
 
+/* Packs the tile of an input, unless it is there already. */
+static void pack(const struct tiling *tiling, struct packed *packed, int in,
+                 const struct tile *tile)
+{
+    if (packed->source[in] != tile->data || packed->rows[in] < tile->rows ||
+        packed->columns[in] != tile->columns) {
+        tile_pack(tiling->loop->item_size[in], tile, packed->tile[in]);
+        packed->source[in] = tile->data;
+        packed->rows[in] = tile->rows;
+        packed->columns[in] = tile->columns;
+    }
+}
+
+static void run_rows(const struct tiling *tiling, char *data[], const ptrdiff_t row_step[],
+                     const ptrdiff_t step[], ptrdiff_t rows, ptrdiff_t n)
+{
+    const struct elementwise *loop = tiling->loop;
+    for (ptrdiff_t r = 0; r < rows; r++) {
+        if (tiling->kernel != NULL) {
+            tiling->kernel(data, step, n);
+        } else {
+            loop->function(data, &n, step, loop->function_data);
+        }
+        for (int op = 0; op < loop->operands; op++) {
+            data[op] += row_step[op];
+        }
+    }
+}
+
 static void run_tile(const struct tiling *tiling, struct packed *packed, ptrdiff_t index)
 {
     const struct elementwise *loop = tiling->loop;
@@ -261,64 +272,76 @@ static void run_tile(const struct tiling *tiling, struct packed *packed, ptrdiff
                              *column = row + 1;
     char *data[NESTED_MOST_OPERANDS];
     ptrdiff_t row_step[NESTED_MOST_OPERANDS], step[NESTED_MOST_OPERANDS], rows, columns;
+    bool joined = tiling->joined;
     find_tile(tiling, index, data, &rows, &columns);
     for (int op = 0; op < loop->operands; op++) {
         row_step[op] = row->step[op];
         step[op] = column->step[op];
     }
     for (int in = 0; in < loop->inputs; in++) {
-        if (!tiling->packed[in]) {
-            continue;
+        if (tiling->packed[in] && packed->tile[in] != NULL) {
+            const struct tile tile = {data[in], rows, columns, row_step[in], step[in]};
+            pack(tiling, packed, in, &tile);
+            data[in] = packed->tile[in];
+            step[in] = (ptrdiff_t)loop->item_size[in];
+            row_step[in] = columns * step[in];
+        } else if (tiling->packed[in]) {
+            joined = false;
         }
-        if (packed->source[in] != data[in] || packed->rows[in] < rows ||
-            packed->columns[in] != columns) {
-            const struct tile tile = {data[in], rows, columns, row->step[in], column->step[in]};
-            tile_pack(loop->item_size[in], &tile, packed->tile[in]);
-            packed->source[in] = data[in];
-            packed->rows[in] = rows;
-            packed->columns[in] = columns;
-        }
-        data[in] = packed->tile[in];
-        step[in] = (ptrdiff_t)loop->item_size[in];
-        row_step[in] = columns * step[in];
     }
-    if (tiling->joined) {
+    if (joined) {
         columns *= rows;
         rows = 1;
     }
-    loop->run_rows(loop, tiling->call, tiling->order, data, row_step, step, rows, columns);
+    run_rows(tiling, data, row_step, step, rows, columns);
 }
 
-static void nothing_packed(struct packed *packed)
+static size_t packed_bytes(const struct tiling *tiling, int in)
 {
-    for (int in = 0; in < MOST_INPUTS; in++) {
-        packed->source[in] = NULL;
-    }
+    const size_t bytes = (size_t)(tiling->rows * tiling->columns) * tiling->loop->item_size[in];
+    return tiling->packed[in] ? (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES : 0;
 }
 
-static void run_tiles(const struct tiling *tiling, ptrdiff_t first, ptrdiff_t end)
+static void run_tiles(void *context, int thread, ptrdiff_t first, ptrdiff_t end)
 {
+    (void)thread;
+    const struct tiling *tiling = context;
+    _Alignas(LINE_BYTES) char on_stack[STACK_BYTES];
     struct packed packed;
-    nothing_packed(&packed);
+    struct workspace workspace = {NULL, 0};
+    size_t bytes = 0;
+    for (int in = 0; in < tiling->loop->inputs; in++) {
+        bytes += packed_bytes(tiling, in);
+    }
+    if (bytes > sizeof on_stack) {
+        workspace = workspace_take(bytes);
+    }
+    char *memory = bytes > sizeof on_stack ? workspace.data : on_stack;
+    for (int in = 0; in < tiling->loop->inputs; in++) {
+        packed.tile[in] = memory;
+        packed.source[in] = NULL;
+        memory = memory != NULL ? memory + packed_bytes(tiling, in) : NULL;
+    }
     for (ptrdiff_t i = first; i < end; i++) {
         run_tile(tiling, &packed, i);
     }
+    workspace_give_back(workspace);
 }
 
-static void run_share(void *context, int index)
+/* The kernel for the steps that the rows of tiles have. */
+static elementwise_kernel *choose_kernel(const struct tiling *tiling)
 {
-    struct tiling *tiling = context;
-    struct packed packed;
-    nothing_packed(&packed);
-    ptrdiff_t first, end;
-    while (shares_take(&tiling->shares, index, &first, &end)) {
-        for (ptrdiff_t i = first; i < end; i++) {
-            run_tile(tiling, &packed, i);
-        }
+    const struct elementwise *loop = tiling->loop;
+    ptrdiff_t step[NESTED_MOST_OPERANDS];
+    for (int op = 0; op < loop->operands; op++) {
+        const bool is_packed = op < loop->inputs && tiling->packed[op];
+        step[op] = is_packed ? (ptrdiff_t)loop->item_size[op]
+                             : tiling->nested->axis[tiling->nested->axes - 1].step[op];
     }
+    return elementwise_choose(loop, step, tiling->streams);
 }
 
-void nested_run(struct elementwise *loop, void *call, struct nested *nested, bool streaming)
+void nested_run(struct elementwise *loop, struct nested *nested, bool streams, bool is_tiny)
 {
     while (nested->axes < 2) {
         nested->axis[nested->axes] = nested->axis[0];
@@ -326,37 +349,25 @@ void nested_run(struct elementwise *loop, void *call, struct nested *nested, boo
         nested->axes++;
     }
     order_axes(loop, nested);
-    struct tiling tiling = {.loop = loop, .call = call, .nested = nested};
-    tiling.order = streaming ? ANY_ORDER_STREAMING : ANY_ORDER;
-    plan(&tiling, true);
+    struct tiling tiling = {.loop = loop, .nested = nested, .streams = streams};
+    cut_into_tiles(&tiling, true);
     if (tiles_are_small(&tiling)) {
         order_axes_by_length(nested, loop->inputs);
-        plan(&tiling, false);
+        cut_into_tiles(&tiling, false);
     }
-    ptrdiff_t elements = 1;
-    for (int i = 0; i < nested->axes; i++) {
-        elements *= nested->axis[i].n;
-    }
-    if (elementwise_is_tiny(loop, elements)) {
-        run_tiles(&tiling, 0, tiling.tiles);
+    tiling.kernel = choose_kernel(&tiling);
+    if (is_tiny) {
+        run_tiles(&tiling, 0, 0, tiling.tiles);
         return;
     }
-    const bool timed = elementwise_is_timed(loop);
-    elementwise_count_call(loop);
-    ptrdiff_t done = 0;
-    if (timed) {
-        const int64_t start = clock_ns();
-        run_tiles(&tiling, 0, 1);
-        elementwise_learn(loop, tiling.rows * tiling.columns, clock_ns() - start);
-        done = 1;
-    }
-    const int threads = tiling.tiles - done > 1 ? elementwise_threads(loop, elements) : 1;
-    if (threads == 1) {
-        run_tiles(&tiling, done, tiling.tiles);
-        return;
-    }
-    shares_initialize(&tiling.shares, done, tiling.tiles, 1, 1, threads);
-    loop->before_threads(call);
-    region_run(loop->policy, threads, run_share, &tiling);
-    loop->after_threads(call);
+    const struct shared_work work = {
+        .loop = loop,
+        .run = run_tiles,
+        .context = &tiling,
+        .units = tiling.tiles,
+        .elements_of_unit = tiling.rows * tiling.columns,
+        .timed = 1,
+        .block = 1,
+    };
+    elementwise_share_out(&work);
 }

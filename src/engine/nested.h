@@ -18,8 +18,8 @@ struct nested {
 };
 
 /* Computes all elements, in any order, on several threads where that pays; reorders `nested`. For
- * loops of one output whose results do not depend on steps, where every output element coincides
+ * loops with a kernel, whose results do not depend on steps, where every output element coincides
  * exactly with those of its inputs or shares no byte with any. */
-void nested_run(struct elementwise *loop, void *call, struct nested *nested, bool streaming);
+void nested_run(struct elementwise *loop, struct nested *nested, bool streams, bool is_tiny);
 
 #endif

@@ -1,20 +1,6 @@
 /* The order guard: may the elements of a call be computed in any order? */
 #include "overlap.h"
 
-#include <stdint.h>
-
-struct span {
-    uintptr_t first, end; /* bytes [first, end) hold every element */
-};
-
-static struct span span_of(const char *data, ptrdiff_t step, size_t item_size, ptrdiff_t n)
-{
-    const uintptr_t start = (uintptr_t)data;
-    const uintptr_t last = start + (uintptr_t)(step * (n - 1));
-    return step >= 0 ? (struct span){start, last + item_size}
-                     : (struct span){last, start + item_size};
-}
-
 /* Whether two operands with one step interleave without touching, as the real and imaginary parts of
  * an array do: the other one lies in the gaps that the output leaves. */
 static bool interleave(const char *out, size_t out_size, const char *other, size_t other_size,
@@ -26,14 +12,10 @@ static bool interleave(const char *out, size_t out_size, const char *other, size
     return offset >= out_size && offset + other_size <= stride;
 }
 
+/* Whether an output and another operand, whose extents meet, share no byte of different elements. */
 static bool independent(const char *out, ptrdiff_t out_step, size_t out_size, const char *other,
-                        ptrdiff_t other_step, size_t other_size, ptrdiff_t n)
+                        ptrdiff_t other_step, size_t other_size)
 {
-    const struct span a = span_of(out, out_step, out_size, n);
-    const struct span b = span_of(other, other_step, other_size, n);
-    if (a.end <= b.first || b.end <= a.first) {
-        return true;
-    }
     const size_t stride = (size_t)(out_step < 0 ? -out_step : out_step);
     return out_step == other_step &&
            ((out == other && other_size <= stride) || /* element k touches only what k touches */
@@ -48,9 +30,13 @@ bool elements_commute(int inputs, int operands, char *const data[], const ptrdif
         if (stride < item_size[out]) {
             return false; /* a reduction, or an output that overlaps itself */
         }
+        const struct extent written = extent_of(data[out], item_size[out], 1, &n, &step[out]);
         for (int other = 0; other < out; other++) {
-            if (!independent(data[out], step[out], item_size[out], data[other], step[other],
-                             item_size[other], n)) {
+            const struct extent touched =
+                extent_of(data[other], item_size[other], 1, &n, &step[other]);
+            if (extents_meet(written, touched) &&
+                !independent(data[out], step[out], item_size[out], data[other], step[other],
+                             item_size[other])) {
                 return false;
             }
         }

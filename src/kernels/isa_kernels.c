@@ -3,14 +3,12 @@
  * Everything is static but the table: two copies of an inline function, compiled with different
  * flags, must never meet in the linker. */
 #include "kernels.h"
+#include "kernels/reduction/reduction_kernels.h"
 #include "vector.h"
 
 #ifdef MATMUL_ONLY
 static const struct kernel *const rows[] = {NULL};
-static const struct reduction_kernel *const reductions[] = {NULL};
 #else
-#include "kernels/reduction/reduction_kernels.h"
-
 #ifndef HALF_ONLY
 #define DTYPE uint8
 #define CLASS INTEGER
@@ -69,5 +67,34 @@ static const struct kernel *const rows[] = {
     NULL,
 };
 #endif
+
+static const struct reduction_kernel *const reductions[] = {
+#if !defined(HALF_ONLY) && !defined(MATMUL_ONLY)
+#if HAS_HALF_SUMS
+    &REDUCTION(add, float16),
+#endif
+    &REDUCTION(add, float32),
+    &REDUCTION(add, float64),
+    &REDUCTION(add, complex64),
+    &REDUCTION(add, complex128),
+    &REDUCTION(add, int8),
+    &REDUCTION(add, int16),
+    &REDUCTION(add, int32),
+    &REDUCTION(add, int64),
+    &REDUCTION(add, uint8),
+    &REDUCTION(add, uint16),
+    &REDUCTION(add, uint32),
+    &REDUCTION(add, uint64),
+    &REDUCTION(multiply, int8),
+    &REDUCTION(multiply, int16),
+    &REDUCTION(multiply, int32),
+    &REDUCTION(multiply, int64),
+    &REDUCTION(multiply, uint8),
+    &REDUCTION(multiply, uint16),
+    &REDUCTION(multiply, uint32),
+    &REDUCTION(multiply, uint64),
+#endif
+    NULL,
+};
 
 const struct kernels JOIN(kernels, ISA) = {STRING(ISA), rows, reductions};

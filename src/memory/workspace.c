@@ -1,6 +1,5 @@
 /* Memory for packed matrices: fresh pages cost more than small products do. */
-#include "engine/matmul_packed.h"
-#include "memory/workspace.h"
+#include "workspace.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

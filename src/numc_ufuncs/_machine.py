@@ -31,9 +31,8 @@ def _cache_bytes(text):
     return int(text[:-1]) * _UNITS[text[-1]] if text[-1:] in _UNITS else int(text or 0)
 
 
-def last_level_cache():
-    """Bytes of last-level cache of all CPUs that this process may run on, 0 if unknown."""
-    # A CPU of several dies has several last-level caches, and threads on all dies use them all.
+def last_level_caches():
+    """Bytes of each last-level cache of the CPUs that this process may run on."""
     caches = {}
     for cpu in os.sched_getaffinity(0):
         folders = Path(f"/sys/devices/system/cpu/cpu{cpu}/cache").glob("index*")
@@ -41,7 +40,13 @@ def last_level_cache():
         if levels:
             folder = max(levels)[1]
             caches[_text(folder / "shared_cpu_list")] = _cache_bytes(_text(folder / "size"))
-    return sum(caches.values()) or max(os.sysconf("SC_LEVEL3_CACHE_SIZE"), 0)
+    return list(caches.values())
+
+
+def last_level_cache():
+    """Bytes of last-level cache of all CPUs that this process may run on, 0 if unknown."""
+    # A CPU of several dies has several last-level caches, and threads on all dies use them all.
+    return sum(last_level_caches()) or max(os.sysconf("SC_LEVEL3_CACHE_SIZE"), 0)
 
 
 def _meminfo():

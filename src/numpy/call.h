@@ -1,46 +1,19 @@
-/* Calls that need none of NumPy's machinery: ordinary arrays of one dtype. */
+/* A call of one of our ufuncs. */
 #ifndef NUMC_CALL_H
 #define NUMC_CALL_H
 
-#include "dtypes.h"
-#include "elementwise_loop.h"
-#include "matmul_loop.h"
+#include "numpy_api.h"
 
-enum { CALL_TYPES = DTYPES, CALL_MOST_INPUTS = 3, CALL_MOST_OPERANDS = CALL_MOST_INPUTS + 1 };
+#include <stdbool.h>
 
-/* What a ufunc of one output does with inputs that are all of one dtype. */
-struct call_table {
-    const char *name;
-    int inputs;
-    bool is_product; /* and if so, which: */
-    enum gufunc gufunc;
-    struct call_row {
-        struct loop *loop;               /* of an element-wise ufunc */
-        PyUFuncGenericFunction function; /* of a product: what is registered with NumPy */
-        void *data;
-        PyArray_Descr *input, *output; /* NULL: NumPy's path */
-        bool converts;                 /* NumPy, which has no loop for it, would cast the inputs */
-    } row[CALL_TYPES];                 /* by the inputs' type number */
-    struct loop *converting;           /* those of rows that convert; NULL: there are none */
-};
-
-/* Fills the table of `ufunc`: from its loops, or, if it is one of ours, as a product. -1 with an
- * exception. */
-int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct loop *loops);
-void call_table_release(struct call_table *table);
-
-/* Makes a vectorcall, if it is one of those. False: nothing was done, NumPy has to; otherwise
- * *result is the array, or NULL with an exception. */
-bool call_directly(const struct call_table *table, PyObject *const *args, size_t count,
-                   PyObject *keywords, PyObject **result);
+struct call_table;
 
 /* Called once, at import. -1 with an exception. */
 int call_initialize(void);
 
-/* How many calls took the short way so far: in one loop, with axes for kernels, in ranges or as a
- * whole for NumPy's loops, as a product. */
-extern struct call_counts {
-    unsigned long long one_loop, nested, ranged, whole, products;
-} call_counts;
+/* Makes a vectorcall, if it needs none of NumPy's machinery. False: nothing was done, NumPy has to;
+ * otherwise *result is the array, or NULL with an exception. */
+bool call_directly(const struct call_table *table, PyObject *const *args, size_t count,
+                   PyObject *keywords, PyObject **result);
 
 #endif

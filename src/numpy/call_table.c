@@ -1,6 +1,5 @@
-/* Which dtypes may take the short way, and what computes them there. NumPy is asked, not guessed. */
-#include "call.h"
-#include "dtypes.h"
+/* Which dtypes a call may have, and what computes them. NumPy is asked, not guessed. */
+#include "call_table.h"
 
 #include <string.h>
 
@@ -36,7 +35,7 @@ static int is_numpys_choice(PyUFuncObject *ufunc, int type, const char types[])
 static int add_conversions(struct call_table *table, PyUFuncObject *ufunc)
 {
     const struct call_row *doubles = &table->row[NPY_DOUBLE];
-    if (table->is_product || doubles->input == NULL || doubles->loop->kernel == NULL) {
+    if (table->is_product || doubles->input == NULL || doubles->loop->engine.kernel == NULL) {
         return 0;
     }
     char numpys[CALL_MOST_OPERANDS];
@@ -85,7 +84,8 @@ int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct
             alike = alike && types[i] == types[0];
         }
         struct call_row *entry = &table->row[(int)types[0]];
-        if (!alike || entry->input != NULL || (!table->is_product && loops[row].work.run == NULL)) {
+        if (!alike || entry->input != NULL ||
+            (!table->is_product && loops[row].engine.operands == 0)) {
             continue;
         }
         const int choice = is_numpys_choice(ufunc, types[0], types);

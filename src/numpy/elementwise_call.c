@@ -1,400 +1,212 @@
-/* Calls whose operands need axes of their own: NumPy's iterator broadcasts, sorts and joins the axes
- * and makes the output, as it does for NumPy. Kernels then walk through the operands freely; a loop
- * of NumPy's gets what NumPy would hand it, buffered, each thread a range of it. */
-#include "operands.h"
+/* Element-wise calls: planned by their operands' layout, then computed past NumPy's own path. */
+#include "elementwise_call.h"
 
+#include "elementwise_iterator.h"
 #include "errors.h"
-#include "threads/clock.h"
-#include "threads/region.h"
-#include "threads/shares.h"
 
-#include <stdlib.h>
-#include <string.h>
+struct elementwise_calls elementwise_calls;
 
-void call_sort_axes(int axes, int order[], call_turn *turn, const void *context)
-{
-    for (int i = 0; i < axes; i++) {
-        const int axis = axes - 1 - i;
-        int place = i;
-        for (int k = i - 1; k >= 0; k--) {
-            const int turned = turn(context, axis, order[k]);
-            if (turned < 0) {
-                break;
-            }
-            place = turned > 0 ? k : place;
-        }
-        memmove(order + place + 1, order + place, (size_t)(i - place) * sizeof *order);
-        order[place] = axis;
-    }
-}
+/* What has been decided about a call. */
+struct call_plan {
+    enum way {
+        LEFT_TO_NUMPY,
+        AT_ONCE,  /* by a kernel, in less time than NumPy takes to give up the GIL */
+        ONE_LOOP, /* one step for each operand */
+        AXES,     /* a kernel, over the axes that NumPy's iterator finds */
+        RANGES,   /* NumPy's loop, on threads that get ranges of NumPy's iterator */
+        WHOLE,    /* the same on this thread */
+    } way;
+    PyArrayObject *shape; /* the operand that tells it */
+    int order;            /* NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_F_CONTIGUOUS or both */
+    npy_intp n;
+    char *data[CALL_MOST_OPERANDS];
+    npy_intp step[CALL_MOST_OPERANDS];
+    elementwise_kernel *kernel; /* NULL: NumPy's loop */
+    bool is_tiny;
+    int threads; /* for RANGES */
+};
 
-/* The bytes that an array's elements lie in. */
-static void extent(PyArrayObject *array, const char **first, const char **end)
-{
-    *first = *end = PyArray_DATA(array);
-    for (int i = 0; i < PyArray_NDIM(array); i++) {
-        const npy_intp reach = (PyArray_DIM(array, i) - 1) * PyArray_STRIDE(array, i);
-        *(reach < 0 ? first : end) += reach;
-    }
-    *end += PyArray_ITEMSIZE(array);
-}
-
-static bool coincide(PyArrayObject *a, PyArrayObject *b)
-{
-    const int ndim = PyArray_NDIM(a);
-    return PyArray_DATA(a) == PyArray_DATA(b) && ndim == PyArray_NDIM(b) &&
-           PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(b), ndim) &&
-           PyArray_CompareLists(PyArray_STRIDES(a), PyArray_STRIDES(b), ndim);
-}
-
-bool call_output_is_independent(const struct call *call, bool may_coincide)
-{
-    PyArrayObject *out = call->array[call->table->inputs];
-    const char *first, *end, *other_first, *other_end;
-    extent(out, &first, &end);
-    for (int i = 0; i < call->table->inputs; i++) {
-        if (call->array[i] == NULL) {
-            continue;
-        }
-        extent(call->array[i], &other_first, &other_end);
-        if (first < other_end && other_first < end &&
-            !(may_coincide && coincide(call->array[i], out))) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Whether no two elements of operand `out` share a byte, its axes being sorted by the iterator or
- * not: each axis must step over all that lies within the smaller ones. */
-static bool output_is_injective(const struct nested *nested, int out, npy_intp item_size)
-{
-    int by_step[NESTED_MOST_AXES]; /* sorted by insertion */
-    for (int k = 0; k < nested->axes; k++) {
-        int at = k;
-        while (at > 0 && Py_ABS(nested->axis[by_step[at - 1]].step[out]) >
-                             Py_ABS(nested->axis[k].step[out])) {
-            by_step[at] = by_step[at - 1];
-            at--;
-        }
-        by_step[at] = k;
-    }
-    npy_intp extent_so_far = item_size;
-    for (int k = 0; k < nested->axes; k++) {
-        const npy_intp n = nested->axis[by_step[k]].n;
-        const npy_intp step = Py_ABS(nested->axis[by_step[k]].step[out]);
-        if (n > 1) {
-            if (step < extent_so_far) {
-                return false;
-            }
-            extent_so_far += step * (n - 1);
-        }
-    }
-    return true;
-}
-
-/* NumPy's iterator over the operands; makes the output, if there is none, as NumPy would. NULL: NumPy's
- * own path says what is wrong. */
-static NpyIter *iterate(const struct call *call, npy_uint32 flags, npy_uint32 operand_flags)
+/* Whether one loop can walk through the operands: all of one shape, and contiguous in one order if they
+ * have several axes. */
+static bool fit_one_loop(const struct ufunc_call *call, struct call_plan *plan)
 {
     const int inputs = call->table->inputs;
-    PyArrayObject *operands[CALL_MOST_OPERANDS];
-    PyArray_Descr *dtypes[CALL_MOST_OPERANDS];
-    npy_uint32 of_operand[CALL_MOST_OPERANDS];
-    bool complete = true;
-    for (int i = 0; i < inputs; i++) {
-        operands[i] = (PyArrayObject *)Py_XNewRef((PyObject *)call->array[i]);
-        dtypes[i] = call->row->input;
-        of_operand[i] = operand_flags | NPY_ITER_READONLY;
-        if (operands[i] == NULL) {
-            Py_INCREF(dtypes[i]);
-            operands[i] = (PyArrayObject *)PyArray_NewFromDescr(
-                &PyArray_Type, dtypes[i], 0, NULL, NULL, (void *)call->scalar[i].bytes, 0, NULL);
-            complete = complete && operands[i] != NULL;
+    PyArrayObject *model = NULL;
+    int order = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS;
+    for (int i = 0; i <= inputs; i++) {
+        PyArrayObject *array = call->array[i];
+        if (array == NULL || (PyArray_NDIM(array) == 0 && i < inputs)) {
+            plan->step[i] = 0;
+            continue;
         }
-    }
-    operands[inputs] = call->array[inputs];
-    dtypes[inputs] = call->row->output;
-    /* An output that may be an input as well must not be written before it is read. */
-    of_operand[inputs] = operand_flags | NPY_ITER_ALLOCATE | NPY_ITER_NO_SUBTYPE |
-                         NPY_ITER_NO_BROADCAST |
-                         (operands[inputs] != NULL ? NPY_ITER_READWRITE : NPY_ITER_WRITEONLY);
-    NpyIter *iterator = NULL;
-    if (complete) {
-        iterator = NpyIter_MultiNew(inputs + 1, operands, flags | NPY_ITER_EXTERNAL_LOOP,
-                                    NPY_KEEPORDER, NPY_NO_CASTING, of_operand, dtypes);
-    }
-    for (int i = 0; i < inputs; i++) {
-        Py_XDECREF(operands[i]);
-    }
-    if (iterator == NULL) {
-        PyErr_Clear();
-    }
-    return iterator;
-}
-
-/* ---- kernels: any steps, any order ---- */
-
-static bool read_axes(NpyIter *iterator, int operands, struct nested *nested)
-{
-    npy_intp shape[NPY_MAXDIMS];
-    nested->axes = NpyIter_GetNDim(iterator);
-    if (nested->axes > NESTED_MOST_AXES || NpyIter_GetShape(iterator, shape) != NPY_SUCCEED) {
-        return false;
-    }
-    char **data = NpyIter_GetDataPtrArray(iterator);
-    for (int op = 0; op < operands; op++) {
-        nested->data[op] = data[op];
-    }
-    for (int i = 0; i < nested->axes; i++) {
-        const npy_intp *steps = NpyIter_GetAxisStrideArray(iterator, i);
-        if (steps == NULL) {
+        const int ndim = PyArray_NDIM(array);
+        if (model == NULL) {
+            model = array;
+        } else if (ndim != PyArray_NDIM(model) ||
+                   (ndim == 1
+                        ? PyArray_DIM(array, 0) != PyArray_DIM(model, 0)
+                        : !PyArray_CompareLists(PyArray_DIMS(array), PyArray_DIMS(model), ndim))) {
             return false;
         }
-        nested->axis[i].n = shape[i];
-        for (int op = 0; op < operands; op++) {
-            nested->axis[i].step[op] = steps[op];
+        if (ndim == 1) {
+            plan->step[i] = PyArray_STRIDE(array, 0);
+        } else {
+            plan->step[i] = PyArray_ITEMSIZE(array);
+            order &= PyArray_FLAGS(array);
         }
     }
-    return true;
+    plan->shape = model;
+    plan->order = order;
+    return order != 0;
 }
 
-static bool run_nested(const struct call *call, PyObject **result)
+static void plan_one_loop(const struct ufunc_call *call, struct call_plan *plan)
 {
-    struct loop *loop = call->row->loop;
-    const int inputs = call->table->inputs, operands = inputs + 1;
-    if (operands > NESTED_MOST_OPERANDS) {
-        return false;
+    const struct elementwise *engine = &call->row->loop->engine;
+    const int inputs = call->table->inputs;
+    PyArrayObject *out = call->array[inputs];
+    PyArrayObject *shape = plan->shape;
+    const npy_intp n = plan->n =
+        PyArray_NDIM(shape) == 1 ? PyArray_DIM(shape, 0) : PyArray_SIZE(shape);
+    plan->way = LEFT_TO_NUMPY;
+    if (n == 0) {
+        return;
     }
-    NpyIter *iterator = iterate(call, 0, 0);
-    if (iterator == NULL) {
-        return false;
-    }
-    struct nested nested;
-    const npy_intp n = NpyIter_GetIterSize(iterator);
-    PyArrayObject *out = NpyIter_GetOperandArray(iterator)[inputs];
-    if (n == 0 || PyArray_NDIM(out) == 0 || !read_axes(iterator, operands, &nested) ||
-        !output_is_injective(&nested, inputs, PyArray_ITEMSIZE(out))) {
-        PyErr_Clear();
-        NpyIter_Deallocate(iterator);
-        return false;
-    }
-    bool in_place = false;
     for (int i = 0; i < inputs; i++) {
-        in_place = in_place || nested.data[i] == nested.data[inputs];
+        plan->data[i] =
+            call->array[i] != NULL ? PyArray_DATA(call->array[i]) : (char *)call->scalar[i].bytes;
     }
-    Py_INCREF(out);
-    call_counts.nested++;
-    call_clear_errors();
-    NPY_BEGIN_THREADS_DEF;
-    if (!elementwise_is_tiny(&loop->work, n)) {
-        NPY_BEGIN_THREADS;
-    }
-    loop_run_nested(loop, &nested, !in_place && elementwise_streams(&loop->work, n));
-    NPY_END_THREADS;
-    NpyIter_Deallocate(iterator);
-    *result = call_finish(call, out);
-    return true;
-}
-
-/* ---- NumPy's loops: the steps and buffers that NumPy's own path has ---- */
-
-/* Elements of the call; 0 where the shapes do not go together. */
-static npy_intp broadcast_size(const struct call *call)
-{
-    npy_intp size = 1;
-    for (int axis = 1; axis <= NPY_MAXDIMS; axis++) {
-        npy_intp longest = 1;
-        bool exists = false;
-        for (int i = 0; i <= call->table->inputs; i++) {
-            if (call->array[i] != NULL && axis <= PyArray_NDIM(call->array[i])) {
-                const npy_intp n = PyArray_DIM(call->array[i], PyArray_NDIM(call->array[i]) - axis);
-                if (n != 1 && longest != 1 && n != longest) {
-                    return 0;
-                }
-                longest = n != 1 ? n : longest;
-                exists = true;
-            }
+    if (out == NULL) {
+        plan->step[inputs] = (npy_intp)engine->item_size[inputs];
+    } else {
+        plan->data[inputs] = PyArray_DATA(out);
+        if (!elements_commute(inputs, inputs + 1, plan->data, plan->step, engine->item_size, n)) {
+            return;
         }
-        if (!exists) {
-            break;
+        /* NumPy hands its own loops no output that runs backwards, and copies inputs that overlap it. */
+        if (engine->kernel == NULL && (plan->step[inputs] < PyArray_ITEMSIZE(out) ||
+                                       !operands_output_is_independent(call, true))) {
+            return;
         }
-        size *= longest;
     }
-    return size;
+    plan->is_tiny = elementwise_is_tiny(engine, n);
+    plan->kernel = plan->is_tiny ? elementwise_choose(engine, plan->step, false) : NULL;
+    plan->way = plan->kernel != NULL ? AT_ONCE : ONE_LOOP;
 }
 
-enum {
-    RANGE_ELEMENTS = NPY_BUFSIZE,
-    MOST_RANGED_THREADS = 256,
-    BUFFERS = NPY_ITER_BUFFERED | NPY_ITER_GROWINNER | NPY_ITER_DELAY_BUFALLOC,
-};
-
-struct ranges {
-    struct loop *loop;
-    struct failure failure;
-    NpyIter *iterator[MOST_RANGED_THREADS];
-    npy_intp n;
-    struct shares shares;
-};
-
-static void run_range(struct ranges *ranges, NpyIter *iterator, npy_intp first, npy_intp end)
+static void make_plan(const struct ufunc_call *call, struct call_plan *plan)
 {
-    /* Neither fails: the buffers exist since the iterators were made ready. */
-    char *unused;
-    NpyIter_ResetToIterIndexRange(iterator, first, end, &unused);
-    NpyIter_IterNextFunc *next = NpyIter_GetIterNext(iterator, &unused);
-    char **data = NpyIter_GetDataPtrArray(iterator);
-    const npy_intp *step = NpyIter_GetInnerStrideArray(iterator);
-    const npy_intp *n = NpyIter_GetInnerLoopSizePtr(iterator);
-    do {
-        loop_run_part(ranges->loop, &ranges->failure, data, step, first, *n);
-    } while (next(iterator));
-}
-
-static void run_share(void *context, int index)
-{
-    struct ranges *ranges = context;
-    npy_intp first, end;
-    while (shares_take(&ranges->shares, index, &first, &end)) {
-        run_range(ranges, ranges->iterator[index], first, end);
-    }
-}
-
-/* Allocates an iterator's buffers. That fills them, and whatever comes next writes them back, be it
- * into an element that another thread has computed since: so do that now. */
-static bool allocate_buffers(NpyIter *iterator)
-{
-    if (NpyIter_ResetToIterIndexRange(iterator, 0, 1, NULL) != NPY_SUCCEED) {
-        return false;
-    }
-    NpyIter_GetIterNext(iterator, NULL)(iterator);
-    return true;
-}
-
-/* One iterator for each thread, its buffers allocated. Returns for how many there was memory. */
-static int copy_iterators(struct ranges *ranges, int threads)
-{
-    int ready = 0;
-    while (ready < threads) {
-        if (ready > 0) {
-            ranges->iterator[ready] = NpyIter_Copy(ranges->iterator[0]);
-        }
-        if (ranges->iterator[ready] == NULL) {
-            break;
-        }
-        if (!allocate_buffers(ranges->iterator[ready])) {
-            NpyIter_Deallocate(ranges->iterator[ready]);
-            break;
-        }
-        ready++;
-    }
-    PyErr_Clear();
-    return ready;
-}
-
-static void run_ranges(struct ranges *ranges, int threads)
-{
-    struct elementwise *work = &ranges->loop->work;
-    const bool timed = elementwise_is_timed(work);
-    elementwise_count_call(work);
-    npy_intp done = 0;
-    if (timed) {
-        done = Py_MIN(ranges->n, RANGE_ELEMENTS);
-        const int64_t start = clock_ns();
-        run_range(ranges, ranges->iterator[0], 0, done);
-        elementwise_learn(work, done, clock_ns() - start);
-    }
-    shares_initialize(&ranges->shares, done, ranges->n, RANGE_ELEMENTS, RANGE_ELEMENTS, threads);
-    work->before_threads(&ranges->failure);
-    region_run(work->policy, threads, run_share, ranges);
-    work->after_threads(&ranges->failure);
-}
-
-static bool run_ranged(const struct call *call, npy_intp n, PyObject **result)
-{
-    struct loop *loop = call->row->loop;
-    const int wanted = Py_MIN(elementwise_threads(&loop->work, n), MOST_RANGED_THREADS);
-    if (wanted == 1) {
-        return false;
-    }
-    struct ranges *ranges = aligned_alloc(_Alignof(struct ranges), sizeof *ranges);
-    if (ranges == NULL) {
-        return false;
-    }
-    ranges->failure = (struct failure){.threads_run = false};
-    ranges->loop = loop;
-    ranges->n = n;
-    ranges->iterator[0] = iterate(call, BUFFERS | NPY_ITER_RANGED, NPY_ITER_ALIGNED);
-    const int threads = copy_iterators(ranges, wanted);
-    const bool taken = threads > 0;
-    PyArrayObject *out = NULL;
-    if (taken) {
-        out = NpyIter_GetOperandArray(ranges->iterator[0])[call->table->inputs];
-        Py_INCREF(out);
-        call_counts.ranged++;
-        call_clear_errors();
-        Py_BEGIN_ALLOW_THREADS run_ranges(ranges, threads);
-        Py_END_ALLOW_THREADS
-    }
-    for (int i = 0; i < threads; i++) {
-        NpyIter_Deallocate(ranges->iterator[i]);
-    }
-    free(ranges);
-    if (taken) {
-        *result = call_finish(call, out);
-    }
-    return taken;
-}
-
-/* On one thread, as NumPy would, but past what it does before it iterates: that takes as long as some
- * hundred elements. */
-static bool run_whole(const struct call *call, npy_intp n, PyObject **result)
-{
-    NpyIter *iterator = iterate(call, BUFFERS, NPY_ITER_ALIGNED);
-    if (iterator == NULL) {
-        return false;
-    }
-    PyArrayObject *out = NpyIter_GetOperandArray(iterator)[call->table->inputs];
-    NpyIter_IterNextFunc *next = NpyIter_GetIterNext(iterator, NULL);
-    if (PyArray_NDIM(out) == 0 || next == NULL || NpyIter_Reset(iterator, NULL) != NPY_SUCCEED) {
-        PyErr_Clear();
-        NpyIter_Deallocate(iterator);
-        return false;
-    }
-    char **data = NpyIter_GetDataPtrArray(iterator);
-    const npy_intp *step = NpyIter_GetInnerStrideArray(iterator);
-    const npy_intp *count = NpyIter_GetInnerLoopSizePtr(iterator);
-    Py_INCREF(out);
-    call_counts.whole++;
-    call_clear_errors();
-    NPY_BEGIN_THREADS_DEF;
-    NPY_BEGIN_THREADS_THRESHOLDED(n);
-    do {
-        loop_run(data, count, step, call->row->loop);
-    } while (next(iterator));
-    NPY_END_THREADS;
-    NpyIter_Deallocate(iterator);
-    *result = call_finish(call, out);
-    return true;
-}
-
-static bool run_loop_of_numpy(const struct call *call, PyObject **result)
-{
+    const struct call_row *row = call->row;
     PyArrayObject *out = call->array[call->table->inputs];
-    if (out != NULL && !PyArray_IS_C_CONTIGUOUS(out) && !PyArray_IS_F_CONTIGUOUS(out)) {
-        return false;
+    plan->way = LEFT_TO_NUMPY;
+    /* An exception would find an output in common written, where NumPy has not yet. */
+    if (row->converts && out != NULL && !operands_output_is_independent(call, false)) {
+        return;
     }
-    const npy_intp n = broadcast_size(call);
-    return n > 0 &&
-           ((n > RANGE_ELEMENTS && run_ranged(call, n, result)) || run_whole(call, n, result));
+    if (fit_one_loop(call, plan) &&
+        /* Where NumPy casts, its iterator makes the output: its own strides tell axes of one apart. */
+        !(row->converts && out == NULL && (plan->order & NPY_ARRAY_C_CONTIGUOUS) == 0)) {
+        plan_one_loop(call, plan);
+        return;
+    }
+    if (out != NULL && !operands_output_is_independent(call, true)) {
+        return;
+    }
+    if (row->loop->engine.kernel != NULL) {
+        plan->way = call->table->inputs < NESTED_MOST_OPERANDS ? AXES : LEFT_TO_NUMPY;
+    } else if (out == NULL || PyArray_IS_C_CONTIGUOUS(out) || PyArray_IS_F_CONTIGUOUS(out)) {
+        plan->n = operands_size(call);
+        plan->threads = plan->n > ITERATOR_RANGE_ELEMENTS
+                            ? elementwise_threads(&row->loop->engine, plan->n)
+                            : 1;
+        plan->way = plan->n == 0 ? LEFT_TO_NUMPY : plan->threads > 1 ? RANGES : WHOLE;
+    }
 }
 
-bool call_iterated(const struct call *call, PyObject **result)
+/* The output, a new reference; NULL with an exception. */
+static PyArrayObject *output_of(const struct ufunc_call *call, struct call_plan *plan)
 {
-    if (call->array[call->table->inputs] != NULL && !call_output_is_independent(call, true)) {
-        return false;
+    const int inputs = call->table->inputs;
+    PyArrayObject *out = call->array[inputs];
+    if (out != NULL) {
+        return (PyArrayObject *)Py_NewRef((PyObject *)out);
     }
-    return call->row->loop->kernel != NULL ? run_nested(call, result)
-                                           : run_loop_of_numpy(call, result);
+    out = operands_new_output(call, PyArray_NDIM(plan->shape), PyArray_DIMS(plan->shape),
+                              plan->order == NPY_ARRAY_F_CONTIGUOUS);
+    if (out != NULL) {
+        plan->data[inputs] = PyArray_DATA(out);
+    }
+    return out;
+}
+
+static PyObject *run_at_once(const struct ufunc_call *call, const struct call_plan *plan,
+                             PyArrayObject *out)
+{
+    if (errors_raised_by_kernel() != 0) {
+        feclearexcept(ERRORS_OF_NUMPY);
+    }
+    plan->kernel(plan->data, plan->step, plan->n);
+    const int raised = errors_raised_by_kernel();
+    return raised == 0 ? (PyObject *)out : errors_finish(call->table->name, out, raised);
+}
+
+static PyObject *run_one_loop(const struct ufunc_call *call, const struct call_plan *plan,
+                              PyArrayObject *out)
+{
+    struct elementwise *engine = &call->row->loop->engine;
+    errors_clear();
+    NPY_BEGIN_THREADS_DEF;
+    NPY_BEGIN_THREADS_THRESHOLDED(plan->n);
+    if (plan->is_tiny) {
+        engine->function((char **)plan->data, &plan->n, plan->step, engine->function_data);
+    } else {
+        struct failure failure = {.threads_run = false};
+        struct elementwise_plan work = {
+            .loop = engine,
+            .output_is_new = call->array[call->table->inputs] == NULL,
+            .call = &failure,
+            .data = plan->data,
+            .step = plan->step,
+            .n = plan->n,
+        };
+        elementwise_plan_kernel(&work);
+        elementwise_run(&work);
+    }
+    NPY_END_THREADS;
+    return errors_finish(call->table->name, out, errors_raised());
+}
+
+bool elementwise_call(const struct ufunc_call *call, PyObject **result)
+{
+    struct call_plan plan;
+    make_plan(call, &plan);
+    PyArrayObject *out;
+    bool done;
+    switch (plan.way) {
+    case LEFT_TO_NUMPY:
+        return false;
+    case AT_ONCE:
+    case ONE_LOOP:
+        elementwise_calls.one_loop++;
+        out = output_of(call, &plan);
+        *result = out == NULL           ? NULL
+                  : plan.way == AT_ONCE ? run_at_once(call, &plan, out)
+                                        : run_one_loop(call, &plan, out);
+        return true;
+    case AXES:
+        done = iterator_run_axes(call, result);
+        elementwise_calls.nested += done;
+        return done;
+    case RANGES:
+        if (iterator_run_ranges(call, plan.n, plan.threads, result)) {
+            elementwise_calls.ranged++;
+            return true;
+        }
+        break;
+    case WHOLE:
+        break;
+    }
+    done = iterator_run_whole(call, plan.n, result);
+    elementwise_calls.whole += done;
+    return done;
 }

@@ -1,11 +1,48 @@
-/* Carries a Python exception from the thread that met it to the thread that called the ufunc.
- * A loop raises between PyGILState_Ensure and PyGILState_Release. On a thread that Python does not
- * know, Release would destroy the thread state and the exception with it; so workers get a thread
- * state of their own, which they keep until they end. */
+/* Errors on their way to Python: floating-point flags, and exceptions that workers met. */
 #include "errors.h"
 
 #include <pthread.h>
 
+int errors_raised(void)
+{
+    return fetestexcept(ERRORS_OF_NUMPY);
+}
+
+void errors_clear(void)
+{
+    if (fetestexcept(ERRORS_OF_NUMPY) != 0) {
+        feclearexcept(ERRORS_OF_NUMPY);
+    }
+}
+
+int errors_report(const char *name, int raised)
+{
+    return raised == 0 ? 0
+                       : PyUFunc_GiveFloatingpointErrors(
+                             name, (raised & FE_DIVBYZERO ? NPY_FPE_DIVIDEBYZERO : 0) |
+                                       (raised & FE_OVERFLOW ? NPY_FPE_OVERFLOW : 0) |
+                                       (raised & FE_UNDERFLOW ? NPY_FPE_UNDERFLOW : 0) |
+                                       (raised & FE_INVALID ? NPY_FPE_INVALID : 0));
+}
+
+PyObject *errors_finish(const char *name, PyArrayObject *out, int raised)
+{
+    bool failed = PyErr_Occurred() != NULL;
+    if (!failed && raised != 0) {
+        feclearexcept(raised);
+        failed = errors_report(name, raised) < 0;
+    }
+    if (failed) {
+        Py_DECREF(out);
+        return NULL;
+    }
+    return (PyObject *)out;
+}
+
+/* Carries a Python exception from the thread that met it to the thread that called the ufunc.
+ * A loop raises between PyGILState_Ensure and PyGILState_Release. On a thread that Python does not
+ * know, Release would destroy the thread state and the exception with it; so workers get a thread
+ * state of their own, which they keep until they end. */
 static PyInterpreterState *interpreter;
 static pthread_key_t worker_state;
 
@@ -79,8 +116,9 @@ void failure_after_threads(void *call)
     }
 }
 
-void failure_before_part(const struct failure *failure)
+void failure_before_chunk(void *call)
 {
+    const struct failure *failure = call;
     if (failure->threads_run && PyGILState_GetThisThreadState() == NULL) {
         PyThreadState *state = PyThreadState_New(interpreter);
         if (state != NULL) {
@@ -89,8 +127,9 @@ void failure_before_part(const struct failure *failure)
     }
 }
 
-void failure_after_part(struct failure *failure, ptrdiff_t first)
+void failure_after_chunk(void *call, ptrdiff_t first)
 {
+    struct failure *failure = call;
     if (!failure->threads_run) {
         return;
     }
@@ -98,7 +137,7 @@ void failure_after_part(struct failure *failure, ptrdiff_t first)
     if (state == NULL || !has_exception(state)) {
         return;
     }
-    /* One part at a time, by a lock that is never held while waiting for the GIL. */
+    /* One thread at a time, by a lock that is never held while waiting for the GIL. */
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     PyObject *type, *value, *traceback;
     PyEval_RestoreThread(state);

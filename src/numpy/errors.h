@@ -1,17 +1,44 @@
-/* Python exceptions that a loop sets while it runs on several threads. */
-#ifndef NUMC_FAILURE_H
-#define NUMC_FAILURE_H
+/* Errors on their way to Python: floating-point flags, and exceptions that workers met. */
+#ifndef NUMC_ERRORS_H
+#define NUMC_ERRORS_H
 
 #include "numpy_api.h"
 
+#include <fenv.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+enum { ERRORS_OF_NUMPY = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID };
+
+/* Before a computation. */
+void errors_clear(void);
+
+/* What has been raised since. */
+int errors_raised(void);
+
+/* The same where only kernels ran. On x86-64 the C library asks the x87 unit, too, which none of them
+ * uses: a tenth of a short call. */
+static inline int errors_raised_by_kernel(void)
+{
+#if defined(__x86_64__)
+    return (int)__builtin_ia32_stmxcsr() & ERRORS_OF_NUMPY;
+#else
+    return fetestexcept(ERRORS_OF_NUMPY);
+#endif
+}
+
+/* Tells them as np.errstate wants it; 0, or -1 with an exception. */
+int errors_report(const char *name, int raised);
+
+/* Clears and tells them. `out` is a new reference, which becomes the result, or is given up when there is
+ * an exception. */
+PyObject *errors_finish(const char *name, PyArrayObject *out, int raised);
 
 /* The exception of the first element that failed, and what the caller gave up meanwhile. */
 struct failure {
     bool threads_run;
     PyThreadState *released; /* the caller's, while it waits without the GIL */
-    ptrdiff_t first;         /* of the part that failed */
+    ptrdiff_t first;         /* of the chunk that failed */
     PyObject *type, *value, *traceback;
 };
 
@@ -22,8 +49,8 @@ int failure_initialize(void);
 void failure_before_threads(void *call);
 void failure_after_threads(void *call);
 
-/* Around a part of the call, on the thread that computes it. */
-void failure_before_part(const struct failure *failure);
-void failure_after_part(struct failure *failure, ptrdiff_t first);
+/* Around a chunk of the call, on the thread that computes it. */
+void failure_before_chunk(void *call);
+void failure_after_chunk(void *call, ptrdiff_t first);
 
 #endif

@@ -1,23 +1,27 @@
 /* Products of arrays and of stacks of them, without the iterator and the broadcasting of NumPy, which cost
- * more than a small product does. The loop gets what NumPy would hand it, but for the number of products
- * in one call. */
+ * more than a small product does. */
+#include "matmul_call.h"
+
+#include "axes.h"
+#include "errors.h"
 #include "matmul_loop.h"
-#include "operands.h"
 
 enum {
     MOST_STACK_AXES = 8,
-    LONG_STACK = 16, /* products that are worth one call of the loop */
+    LONG_STACK = 16, /* products that are worth one plan */
 };
 
-struct product {
-    npy_intp m, k, n;
-    npy_intp shape[MOST_STACK_AXES + 2]; /* of the result */
+unsigned long long matmul_calls;
+
+/* What the operands' dimensions say. */
+struct product_layout {
+    struct product product; /* the first along the stack's last axis, and how far it goes there */
     int ndim;
-    int core[2];                      /* dimensions of each operand that belong to one product */
-    int stack;                        /* those of the result that do not */
-    int order[MOST_STACK_AXES];       /* the fastest first */
-    npy_intp dimensions[4], steps[9]; /* as the loop takes them */
-    /* What is left of the stack when axes are joined. The loop goes along the last one. */
+    npy_intp shape[MOST_STACK_AXES + 2]; /* of the result */
+    int core[2];                         /* dimensions of each operand that belong to one product */
+    int stack;                           /* those of the result that do not */
+    int order[MOST_STACK_AXES];          /* the fastest first */
+    /* What is left of the stack when axes are joined; the last one is the product's own. */
     int axes;
     struct stack_axis {
         npy_intp n, step[3];
@@ -40,81 +44,83 @@ static npy_intp step_of(PyArrayObject *array, int axis)
 }
 
 /* Which axis of an operand is that axis of the stack; negative: none, it is repeated along it. */
-static int own_axis(PyArrayObject *array, const struct product *product, int operand, int axis)
+static int own_axis(PyArrayObject *array, const struct product_layout *layout, int operand,
+                    int axis)
 {
-    return axis - (product->stack - (PyArray_NDIM(array) - product->core[operand]));
+    return axis - (layout->stack - (PyArray_NDIM(array) - layout->core[operand]));
 }
 
-static npy_intp stack_extent(PyArrayObject *array, const struct product *product, int operand,
+static npy_intp stack_extent(PyArrayObject *array, const struct product_layout *layout, int operand,
                              int axis)
 {
-    const int own = own_axis(array, product, operand, axis);
+    const int own = own_axis(array, layout, operand, axis);
     return own >= 0 ? PyArray_DIM(array, own) : 1;
 }
 
-static npy_intp stack_step(PyArrayObject *array, const struct product *product, int operand,
+static npy_intp stack_step(PyArrayObject *array, const struct product_layout *layout, int operand,
                            int axis)
 {
-    const int own = own_axis(array, product, operand, axis);
+    const int own = own_axis(array, layout, operand, axis);
     return own >= 0 ? step_of(array, own) : 0;
 }
 
 /* Whether there is something to compute, of shapes that go together. */
-static bool read_shape(const struct call *call, struct product *product)
+static bool read_shape(const struct ufunc_call *call, struct product_layout *layout)
 {
     PyArrayObject *a = call->array[0], *b = call->array[1];
     const int a_ndim = PyArray_NDIM(a), b_ndim = PyArray_NDIM(b);
-    const int a_core = product->core[0] = core_of(call->table->gufunc, 0, a_ndim);
-    const int b_core = product->core[1] = core_of(call->table->gufunc, 1, b_ndim);
-    product->stack = Py_MAX(a_ndim - a_core, b_ndim - b_core);
-    if (a_core == 0 || b_core == 0 || product->stack > MOST_STACK_AXES) {
+    const int a_core = layout->core[0] = core_of(call->table->gufunc, 0, a_ndim);
+    const int b_core = layout->core[1] = core_of(call->table->gufunc, 1, b_ndim);
+    layout->stack = Py_MAX(a_ndim - a_core, b_ndim - b_core);
+    if (a_core == 0 || b_core == 0 || layout->stack > MOST_STACK_AXES) {
         return false;
     }
-    product->ndim = 0;
-    for (int axis = 0; axis < product->stack; axis++) {
-        const npy_intp of_a = stack_extent(a, product, 0, axis);
-        const npy_intp of_b = stack_extent(b, product, 1, axis);
+    layout->ndim = 0;
+    for (int axis = 0; axis < layout->stack; axis++) {
+        const npy_intp of_a = stack_extent(a, layout, 0, axis);
+        const npy_intp of_b = stack_extent(b, layout, 1, axis);
         if ((of_a != of_b && of_a != 1 && of_b != 1) || of_a == 0 || of_b == 0) {
             return false;
         }
-        product->shape[product->ndim++] = of_a != 1 ? of_a : of_b;
+        layout->shape[layout->ndim++] = of_a != 1 ? of_a : of_b;
     }
-    product->m = product->n = 1;
-    product->k = PyArray_DIM(a, a_ndim - 1);
+    layout->product.m = layout->product.n = 1;
+    layout->product.k = PyArray_DIM(a, a_ndim - 1);
     if (a_core == 2) {
-        product->shape[product->ndim++] = product->m = PyArray_DIM(a, a_ndim - 2);
+        layout->shape[layout->ndim++] = layout->product.m = PyArray_DIM(a, a_ndim - 2);
     }
     if (b_core == 2) {
-        product->shape[product->ndim++] = product->n = PyArray_DIM(b, b_ndim - 1);
+        layout->shape[layout->ndim++] = layout->product.n = PyArray_DIM(b, b_ndim - 1);
     }
-    return product->m > 0 && product->n > 0 && product->k > 0 &&
-           PyArray_DIM(b, b_ndim - b_core) == product->k;
+    return layout->product.m > 0 && layout->product.n > 0 && layout->product.k > 0 &&
+           PyArray_DIM(b, b_ndim - b_core) == layout->product.k;
 }
 
 /* An output that the loop may write as it goes. */
-static bool suits(const struct call *call, const struct product *product)
+static bool suits(const struct ufunc_call *call, const struct product_layout *layout)
 {
     PyArrayObject *out = call->array[2];
-    return PyArray_NDIM(out) == product->ndim &&
-           PyArray_CompareLists(PyArray_DIMS(out), product->shape, product->ndim) &&
+    return PyArray_NDIM(out) == layout->ndim &&
+           PyArray_CompareLists(PyArray_DIMS(out), layout->shape, layout->ndim) &&
            (PyArray_FLAGS(out) & (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS)) != 0 &&
-           call_output_is_independent(call, false);
+           operands_output_is_independent(call, false);
 }
 
 /* What turn_of() compares. */
 struct sorted_stack {
-    const struct call *call;
-    const struct product *product;
+    const struct ufunc_call *call;
+    const struct product_layout *layout;
 };
 
+/* How two axes of the stack are sorted, as NumPy's iterator does: see axes_sort(). */
 static int turn_of(const void *context, int axis, int later)
 {
     const struct sorted_stack *stack = context;
     int turn = 0;
     for (int operand = 0; operand < 2; operand++) {
         PyArrayObject *array = stack->call->array[operand];
-        const npy_intp outer = stack_step(array, stack->product, operand, axis);
-        const npy_intp inner = stack_step(array, stack->product, operand, later);
+        const npy_intp outer = stack_step(array, stack->layout, operand, axis);
+        const npy_intp inner = stack_step(array, stack->layout, operand, later);
         if (outer != 0 && inner != 0) {
             turn = turn < 0 || Py_ABS(inner) <= Py_ABS(outer) ? -1 : 1;
         }
@@ -122,114 +128,98 @@ static int turn_of(const void *context, int axis, int later)
     return turn;
 }
 
-static PyArrayObject *new_output(const struct call *call, const struct product *product)
+static PyArrayObject *new_output(const struct ufunc_call *call, const struct product_layout *layout)
 {
     bool is_c = true;
-    for (int i = 0; i < product->stack; i++) {
-        is_c = is_c && product->order[i] == product->stack - 1 - i;
+    for (int i = 0; i < layout->stack; i++) {
+        is_c = is_c && layout->order[i] == layout->stack - 1 - i;
     }
     if (is_c) {
-        return call_new_output(call, product->ndim, product->shape, false);
+        return operands_new_output(call, layout->ndim, layout->shape, false);
     }
     PyArray_Descr *dtype = call->row->output;
     npy_intp strides[MOST_STACK_AXES + 2], stride = PyDataType_ELSIZE(dtype);
-    for (int i = product->ndim - 1; i >= 0; i--) {
-        const int axis = i < product->stack ? product->order[product->stack - 1 - i] : i;
+    for (int i = layout->ndim - 1; i >= 0; i--) {
+        const int axis = i < layout->stack ? layout->order[layout->stack - 1 - i] : i;
         strides[axis] = stride;
-        stride *= product->shape[axis];
+        stride *= layout->shape[axis];
     }
     Py_INCREF(dtype);
-    return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, dtype, product->ndim,
-                                                 product->shape, strides, NULL, 0, NULL);
+    return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, dtype, layout->ndim, layout->shape,
+                                                 strides, NULL, 0, NULL);
 }
 
-/* Dimensions and steps of one product in the order of the gufunc's signature; those of the stack, which are
- * the first, are for later. */
-static void lay_out(const struct call *call, PyArrayObject *out, struct product *product)
+/* Rows and columns of one product; those of the stack are for later. */
+static void lay_out_matrices(const struct ufunc_call *call, PyArrayObject *out,
+                             struct product_layout *layout)
 {
     PyArrayObject *a = call->array[0], *b = call->array[1];
-    const enum gufunc gufunc = call->table->gufunc;
-    const bool has_m = gufunc == MATMUL || gufunc == MATVEC;
-    const bool has_n = gufunc == MATMUL || gufunc == VECMAT;
-    const bool a_is_matrix = product->core[0] == 2, b_is_matrix = product->core[1] == 2;
-    const int a_core = PyArray_NDIM(a) - product->core[0];
-    const int b_core = PyArray_NDIM(b) - product->core[1];
-    npy_intp *dimension = product->dimensions, *step = product->steps;
-    *dimension++ = 1;
-    *step++ = 0, *step++ = 0, *step++ = 0;
-    if (has_m) {
-        *dimension++ = product->m;
-        *step++ = a_is_matrix ? step_of(a, a_core) : 0;
-    }
-    *dimension++ = product->k;
-    *step++ = step_of(a, a_core + a_is_matrix);
-    *step++ = step_of(b, b_core);
-    if (has_n) {
-        *dimension++ = product->n;
-        *step++ = b_is_matrix ? step_of(b, b_core + 1) : 0;
-    }
-    if (has_m) {
-        *step++ = a_is_matrix ? step_of(out, product->stack) : 0;
-    }
-    if (has_n) {
-        *step++ = b_is_matrix ? step_of(out, product->ndim - 1) : 0;
-    }
+    const bool a_is_matrix = layout->core[0] == 2, b_is_matrix = layout->core[1] == 2;
+    const int a_core = PyArray_NDIM(a) - layout->core[0];
+    const int b_core = PyArray_NDIM(b) - layout->core[1];
+    struct product *x = &layout->product;
+    x->batch = 1;
+    x->a = (struct strided){PyArray_DATA(a), 0, a_is_matrix ? step_of(a, a_core) : 0,
+                            step_of(a, a_core + a_is_matrix)};
+    x->b = (struct strided){PyArray_DATA(b), 0, step_of(b, b_core),
+                            b_is_matrix ? step_of(b, b_core + 1) : 0};
+    x->c = (struct strided){PyArray_DATA(out), 0, a_is_matrix ? step_of(out, layout->stack) : 0,
+                            b_is_matrix ? step_of(out, layout->ndim - 1) : 0};
 }
 
 /* Joins axes of the stack that are as good as one, and puts a long one last. */
-static void lay_out_stack(const struct call *call, PyArrayObject *out, struct product *product)
+static void lay_out_stack(const struct ufunc_call *call, PyArrayObject *out,
+                          struct product_layout *layout)
 {
-    product->axes = 0;
-    for (int i = product->stack - 1; i >= 0; i--) {
-        const int sorted = product->order[i];
-        const struct stack_axis axis = {product->shape[sorted],
-                                        {stack_step(call->array[0], product, 0, sorted),
-                                         stack_step(call->array[1], product, 1, sorted),
+    for (int i = layout->stack - 1; i >= 0; i--) {
+        const int sorted = layout->order[i];
+        const struct stack_axis axis = {layout->shape[sorted],
+                                        {stack_step(call->array[0], layout, 0, sorted),
+                                         stack_step(call->array[1], layout, 1, sorted),
                                          step_of(out, sorted)}};
         if (axis.n == 1) {
             continue;
         }
-        struct stack_axis *last = product->axes > 0 ? &product->axis[product->axes - 1] : NULL;
+        struct stack_axis *last = layout->axes > 0 ? &layout->axis[layout->axes - 1] : NULL;
         if (last != NULL && last->step[0] == axis.n * axis.step[0] &&
             last->step[1] == axis.n * axis.step[1] && last->step[2] == axis.n * axis.step[2]) {
             const npy_intp n = last->n * axis.n;
             *last = axis;
             last->n = n;
         } else {
-            product->axis[product->axes++] = axis;
+            layout->axis[layout->axes++] = axis;
         }
     }
-    if (product->axes == 0) {
-        product->axis[product->axes++] = (struct stack_axis){.n = 1};
+    if (layout->axes == 0) {
+        return;
     }
-    struct stack_axis *last = &product->axis[product->axes - 1], *longest = last;
-    for (struct stack_axis *axis = product->axis; last->n < LONG_STACK && axis < last; axis++) {
+    struct stack_axis *last = &layout->axis[layout->axes - 1], *longest = last;
+    for (struct stack_axis *axis = layout->axis; last->n < LONG_STACK && axis < last; axis++) {
         longest = axis->n > longest->n ? axis : longest;
     }
     const struct stack_axis kept = *last;
     *last = *longest;
     *longest = kept;
-    product->dimensions[0] = last->n;
-    for (int operand = 0; operand < 3; operand++) {
-        product->steps[operand] = last->step[operand];
-    }
+    layout->product.batch = last->n;
+    layout->product.a.batch_step = last->step[0];
+    layout->product.b.batch_step = last->step[1];
+    layout->product.c.batch_step = last->step[2];
 }
 
-/* Along the last axis of the stack, for each place on the others. */
-static void run(const struct call_row *row, const struct product *product, char *const first[])
+/* The product along the last axis of the stack, for each index of the others. */
+static void compute(const struct gufunc_loop *loop, const struct product_layout *layout)
 {
     npy_intp at[MOST_STACK_AXES] = {0};
-    char *data[] = {first[0], first[1], first[2]};
+    struct product x = layout->product;
     for (;;) {
-        char *args[] = {data[0], data[1], data[2]}; /* the loop advances them */
-        row->function(args, product->dimensions, product->steps, row->data);
-        int i = product->axes - 2;
+        gufunc_compute(loop, &x);
+        int i = layout->axes - 2;
         for (; i >= 0; i--) {
-            const struct stack_axis *axis = &product->axis[i];
+            const struct stack_axis *axis = &layout->axis[i];
             const npy_intp moved = ++at[i] < axis->n ? 1 : 1 - axis->n;
-            for (int operand = 0; operand < 3; operand++) {
-                data[operand] += moved * axis->step[operand];
-            }
+            x.a.data += moved * axis->step[0];
+            x.b.data += moved * axis->step[1];
+            x.c.data += moved * axis->step[2];
             if (moved == 1) {
                 break;
             }
@@ -241,38 +231,39 @@ static void run(const struct call_row *row, const struct product *product, char 
     }
 }
 
-bool call_product(const struct call *call, PyObject **result)
+bool matmul_call(const struct ufunc_call *call, PyObject **result)
 {
-    struct product product;
-    if (call->array[0] == NULL || call->array[1] == NULL || !read_shape(call, &product)) {
+    struct product_layout layout;
+    layout.axes = 0;
+    if (call->array[0] == NULL || call->array[1] == NULL || call->row->function != gufunc_run ||
+        !read_shape(call, &layout)) {
         return false;
     }
     PyArrayObject *out = call->array[2];
-    if (out != NULL && !suits(call, &product)) {
+    if (out != NULL && !suits(call, &layout)) {
         return false;
     }
-    const struct sorted_stack stack = {call, &product};
-    call_sort_axes(product.stack, product.order, turn_of, &stack);
+    const struct sorted_stack stack = {call, &layout};
+    axes_sort(layout.stack, layout.order, turn_of, &stack);
     if (out != NULL) {
         Py_INCREF(out);
     } else {
-        out = new_output(call, &product);
+        out = new_output(call, &layout);
         if (out == NULL) {
             *result = NULL;
             return true;
         }
     }
-    lay_out(call, out, &product);
-    lay_out_stack(call, out, &product);
-    char *data[] = {PyArray_DATA(call->array[0]), PyArray_DATA(call->array[1]), PyArray_DATA(out)};
-    call_counts.products++;
-    call_clear_errors();
+    lay_out_matrices(call, out, &layout);
+    lay_out_stack(call, out, &layout);
+    matmul_calls++;
+    errors_clear();
     NPY_BEGIN_THREADS_DEF;
-    NPY_BEGIN_THREADS_THRESHOLDED((double)PyArray_SIZE(out) * (double)product.k);
-    run(call->row, &product, data);
+    NPY_BEGIN_THREADS_THRESHOLDED((double)PyArray_SIZE(out) * (double)layout.product.k);
+    compute(call->row->data, &layout);
     NPY_END_THREADS;
-    *result = call_finish(call, out);
-    if (*result != NULL && product.ndim == 0 && call->array[2] == NULL) {
+    *result = errors_finish(call->table->name, out, errors_raised());
+    if (*result != NULL && layout.ndim == 0 && call->array[2] == NULL) {
         *result = PyArray_Return(out);
     }
     return true;

@@ -1,28 +1,13 @@
-/* Adapts the loops of matmul and its relatives to the parallel engine. */
+/* Who computes a call of a gufunc's loop, and NumPy's order of its dimensions and steps. */
 #include "matmul_loop.h"
 
 #include "dtypes.h"
+#include "engine/matmul_split.h"
 #include "policy_in_use.h"
 
 #include <string.h>
 
-enum {
-    /* Up to here a kernel of our own beats a call of BLAS, in multiplications and in any dimension. */
-    SMALL_FLOAT = 16 * 16 * 16,
-    SMALL_FLOAT_SIDE = 32,
-    /* Up to here OpenBLAS stays on the calling thread: threads of ours and of its would multiply. */
-    SERIAL_BLAS = 64 * 64 * 64,
-    SERIAL_BLAS_VECTOR = 9000,
-    WHOLE_BYTES = 32, /* what is left of a row is computed one by one */
-    SHORT_DOT = 32,
-    /* Halves are converted and packed, which pays from so many sums and multiplications on. */
-    FEW_HALVES = 8,
-    SMALL_HALF = 128,
-    TINY = 4 * 4 * 3,          /* NumPy's loop is done before ours has looked at the shape */
-    SMALL_VECTOR = 256,        /* the same for a single column */
-    SMALL_BOOL = 24 * 24 * 24, /* NumPy breaks off at the first true product */
-    MOST_ROWS = 64,
-};
+enum { MOST_ROWS = 64 };
 
 struct gufunc_counts gufunc_counts;
 
@@ -44,6 +29,8 @@ static char kind_of(int type)
     return type == NPY_HALF ? 'e' : dtype_modular_kind(type);
 }
 
+static void run_on_processor(const void *loop, const struct product *product);
+
 bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char types[], int operands,
                        PyUFuncGenericFunction numpy_function, void *numpy_data)
 {
@@ -54,63 +41,124 @@ bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char ty
         return false;
     }
     const struct dtype dtype = dtype_of(type);
-    loop->kernel = matmul_kernel_find(kind_of(type), dtype.size, false);
-    loop->bits = type == NPY_BOOL ? matmul_bits_find() : NULL;
-    loop->item_size = (npy_intp)dtype.size;
-    loop->is_complex = dtype.kind == 'c';
-    loop->has_blas =
+    const bool has_blas =
         type == NPY_FLOAT || type == NPY_DOUBLE || type == NPY_CFLOAT || type == NPY_CDOUBLE;
+    /* BLAS is left to products of two matrices alone: those of vectors gain nothing. */
+    const bool has_kernel = !has_blas || loop->gufunc == MATMUL;
+    loop->dtype = (struct matmul_dtype){
+        .kernel = has_kernel ? matmul_kernel_find(kind_of(type), dtype.size, false) : NULL,
+        .item_size = (ptrdiff_t)dtype.size,
+        .is_vecdot = loop->gufunc == VECDOT,
+        .has_blas = has_blas,
+    };
+    loop->is_complex = dtype.kind == 'c';
+    loop->has_devices =
+        loop->gufunc == MATMUL && offload_initialize(&loop->offload, types, run_on_processor, loop);
     return true;
 }
 
-/* Reads the gufunc's own order of dimensions and core steps. */
-static struct matrices matrices_of(enum gufunc gufunc, char **args, const npy_intp *dimensions,
-                                   const npy_intp *steps)
+/* ---- NumPy's loops ---- */
+
+/* NumPy gives the dimensions and steps of a core in the order of the signature. */
+static struct product product_of(enum gufunc gufunc, char **args, const npy_intp *dimensions,
+                                 const npy_intp *steps)
 {
-    struct matrices x = {.a = args[0], .b = args[1], .c = args[2], .m = 1, .n = 1};
+    struct product x = {.batch = dimensions[0],
+                        .m = 1,
+                        .n = 1,
+                        .a = {args[0], steps[0], 0, 0},
+                        .b = {args[1], steps[1], 0, 0},
+                        .c = {args[2], steps[2], 0, 0}};
     const npy_intp *core = steps + 3;
     switch (gufunc) {
     case MATMUL:
         x.m = dimensions[1], x.k = dimensions[2], x.n = dimensions[3];
-        x.a_row = core[0], x.a_k = core[1], x.b_k = core[2], x.b_column = core[3];
-        x.c_row = core[4], x.c_column = core[5];
+        x.a.row_step = core[0], x.a.column_step = core[1];
+        x.b.row_step = core[2], x.b.column_step = core[3];
+        x.c.row_step = core[4], x.c.column_step = core[5];
         break;
     case VECDOT:
         x.k = dimensions[1];
-        x.a_k = core[0], x.b_k = core[1];
+        x.a.column_step = core[0], x.b.row_step = core[1];
         break;
     case MATVEC:
         x.m = dimensions[1], x.k = dimensions[2];
-        x.a_row = core[0], x.a_k = core[1], x.b_k = core[2], x.c_row = core[3];
+        x.a.row_step = core[0], x.a.column_step = core[1], x.b.row_step = core[2];
+        x.c.row_step = core[3];
         break;
     case VECMAT:
         x.k = dimensions[1], x.n = dimensions[2];
-        x.a_k = core[0], x.b_k = core[1], x.b_column = core[2], x.c_column = core[3];
+        x.a.column_step = core[0], x.b.row_step = core[1], x.b.column_step = core[2];
+        x.c.column_step = core[3];
         break;
     }
     return x;
 }
 
+/* NumPy's vecmat of complex numbers takes every output for contiguous (seen from 2.2 to 2.5). */
+static bool numpy_ignores_out_step(const struct gufunc_loop *loop, const struct product *x)
+{
+    return loop->gufunc == VECMAT && loop->is_complex && x->n > 1 &&
+           x->c.column_step != loop->dtype.item_size;
+}
+
+/* The way back: product_of() the other way round, for a loop that advances `args`. */
+static void call_numpy(const struct gufunc_loop *loop, const struct product *x)
+{
+    char *args[] = {x->a.data, x->b.data, x->c.data};
+    npy_intp dimensions[4] = {x->batch};
+    npy_intp steps[9] = {x->a.batch_step, x->b.batch_step, x->c.batch_step}, *core = steps + 3;
+    switch (loop->gufunc) {
+    case MATMUL:
+        dimensions[1] = x->m, dimensions[2] = x->k, dimensions[3] = x->n;
+        core[0] = x->a.row_step, core[1] = x->a.column_step;
+        core[2] = x->b.row_step, core[3] = x->b.column_step;
+        core[4] = x->c.row_step, core[5] = x->c.column_step;
+        break;
+    case VECDOT:
+        dimensions[1] = x->k;
+        core[0] = x->a.column_step, core[1] = x->b.row_step;
+        break;
+    case MATVEC:
+        dimensions[1] = x->m, dimensions[2] = x->k;
+        core[0] = x->a.row_step, core[1] = x->a.column_step, core[2] = x->b.row_step;
+        core[3] = x->c.row_step;
+        break;
+    case VECMAT:
+        dimensions[1] = x->k, dimensions[2] = x->n;
+        core[0] = x->a.column_step, core[1] = x->b.row_step, core[2] = x->b.column_step;
+        core[3] = x->c.column_step;
+        break;
+    }
+    loop->numpy_function(args, dimensions, steps, loop->numpy_data);
+}
+
 struct numpy_call {
     const struct gufunc_loop *loop;
-    char **args;
-    const npy_intp *dimensions, *steps;
-    int dimension_count;
+    const struct product *product;
 };
 
 static void run_numpy(void *context, ptrdiff_t first, ptrdiff_t count)
 {
     const struct numpy_call *call = context;
-    char *args[3];
-    npy_intp dimensions[4] = {count, 0, 0, 0};
-    for (int i = 0; i < 3; i++) {
-        args[i] = call->args[i] + first * call->steps[i];
+    struct product x = *call->product;
+    x.batch = count;
+    x.a.data += first * x.a.batch_step;
+    x.b.data += first * x.b.batch_step;
+    x.c.data += first * x.c.batch_step;
+    if (!numpy_ignores_out_step(call->loop, &x)) {
+        call_numpy(call->loop, &x);
+        return;
     }
-    for (int i = 1; i < call->dimension_count; i++) {
-        dimensions[i] = call->dimensions[i];
+    for (ptrdiff_t columns = x.n; columns > 0; columns--) {
+        x.n = 1;
+        call_numpy(call->loop, &x);
+        x.b.data += x.b.column_step;
+        x.c.data += x.c.column_step;
     }
-    call->loop->numpy_function(args, dimensions, call->steps, call->loop->numpy_data);
 }
+
+/* ---- one call ---- */
 
 /* An atomic addition would take as long as the rest of a loop over one tiny product: calls that meet may
  * be counted as one. */
@@ -120,100 +168,35 @@ static void count_call(_Atomic unsigned long long *counter)
     atomic_store_explicit(counter, count + 1, memory_order_relaxed);
 }
 
-/* One matrix product so small that looking at its shape would show in its time. */
-static bool is_tiny(const npy_intp *dimensions)
+static void run_on_processor(const void *loop_, const struct product *product)
 {
-    const npy_intp m = dimensions[1], k = dimensions[2], n = dimensions[3];
-    return dimensions[0] == 1 && (m | k | n) < 2 * TINY && m * k * n <= TINY;
-}
-
-static double multiplications(const struct matrices *x)
-{
-    return (double)x->m * (double)x->k * (double)x->n;
-}
-
-/* Vectors need neighbours: NumPy's loop goes from element to element as fast as any. */
-static bool suits_dot(const struct gufunc_loop *loop, const struct matrices *x)
-{
-    return x->k >= SHORT_DOT && x->a_k == loop->item_size && x->b_k == loop->item_size;
-}
-
-/* Whether our kernel is the better choice. It depends on the shape of one product alone, so that
- * products in a stack are the same as single ones. */
-static bool suits_kernel(const struct gufunc_loop *loop, const struct matrices *x)
-{
-    const double work = multiplications(x);
-    if (loop->kernel->kind == 'e') {
-        return ((double)x->m * (double)x->n >= FEW_HALVES && work > SMALL_HALF) || x->k == 0;
+    const struct gufunc_loop *loop = loop_;
+    struct matmul_plan plan;
+    matmul_plan(&plan, &policy_in_use, &loop->dtype, product);
+    if (plan.way == MATMUL_FALLBACK) {
+        count_call(&gufunc_counts.numpys);
+        struct numpy_call call = {loop, product};
+        matmul_split(&policy_in_use, product->batch, plan.stack_threads, run_numpy, &call);
+    } else {
+        count_call(&gufunc_counts.ours);
+        matmul_run(&plan);
     }
-    if (loop->gufunc == VECDOT && !suits_dot(loop, x)) {
-        return false;
-    }
-    if (!loop->has_blas) {
-        return work > (x->n == 1 ? SMALL_VECTOR : TINY) || x->k == 0;
-    }
-    const bool is_small = work <= SMALL_FLOAT && x->m <= SMALL_FLOAT_SIDE &&
-                          x->k <= SMALL_FLOAT_SIDE && x->n <= SMALL_FLOAT_SIDE;
-    const bool is_whole_vectors = x->n * (ptrdiff_t)loop->kernel->item_size % WHOLE_BYTES == 0;
-    return loop->gufunc == MATMUL && work > TINY && is_small && is_whole_vectors;
 }
 
-static bool suits_bits(const struct gufunc_loop *loop, const struct matrices *x)
+void gufunc_compute(const struct gufunc_loop *loop, const struct product *product)
 {
-    return loop->gufunc == VECDOT ? suits_dot(loop, x) : multiplications(x) > SMALL_BOOL;
-}
-
-static bool may_split_numpy(const struct gufunc_loop *loop, const struct matrices *x)
-{
-    const double work = multiplications(x);
-    return !loop->has_blas || work <= (x->m == 1 || x->n == 1 ? SERIAL_BLAS_VECTOR : SERIAL_BLAS);
-}
-
-/* NumPy's vecmat of complex numbers takes every output for contiguous (seen from 2.2 to 2.5). */
-static bool numpy_ignores_out_step(const struct gufunc_loop *loop, const struct matrices *x)
-{
-    return loop->gufunc == VECMAT && loop->is_complex && x->n > 1 && x->c_column != loop->item_size;
-}
-
-static void run_vecmat_by_columns(const struct gufunc_loop *loop, char **args,
-                                  const npy_intp *dimensions, const npy_intp *steps)
-{
-    const npy_intp column_dimensions[] = {dimensions[0], dimensions[1], 1};
-    for (npy_intp i = 0; i < dimensions[2]; i++) {
-        /* The loop advances them. */
-        char *column[] = {args[0], args[1] + i * steps[5], args[2] + i * steps[6]};
-        loop->numpy_function(column, column_dimensions, steps, loop->numpy_data);
+    if (loop->has_devices) {
+        offload_run(&loop->offload, product);
+    } else {
+        run_on_processor(loop, product);
     }
 }
 
 void gufunc_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data)
 {
-    static const int dimension_counts[] = {[MATMUL] = 4, [VECDOT] = 2, [MATVEC] = 3, [VECMAT] = 3};
     const struct gufunc_loop *loop = data;
-    if (loop->gufunc == MATMUL && is_tiny(dimensions)) {
-        count_call(&gufunc_counts.numpys);
-        loop->numpy_function(args, dimensions, steps, loop->numpy_data);
-        return;
-    }
-    const struct matrices x = matrices_of(loop->gufunc, args, dimensions, steps);
-    const struct stack stack = {dimensions[0], steps[0], steps[1], steps[2]};
-    const bool by_bits = loop->bits != NULL && suits_bits(loop, &x);
-    const bool by_kernel = loop->kernel != NULL && suits_kernel(loop, &x);
-    count_call(by_bits || by_kernel ? &gufunc_counts.ours : &gufunc_counts.numpys);
-    if (by_bits) {
-        matmul_bits_run(&policy_in_use, loop->bits, &x, &stack);
-    } else if (by_kernel) {
-        matmul_run(&policy_in_use, loop->kernel, &x, &stack);
-    } else if (numpy_ignores_out_step(loop, &x)) {
-        run_vecmat_by_columns(loop, args, dimensions, steps);
-    } else if (stack.count > 1 && may_split_numpy(loop, &x)) {
-        struct numpy_call call = {loop, args, dimensions, steps, dimension_counts[loop->gufunc]};
-        const double work = multiplications(&x);
-        matmul_split(&policy_in_use, stack.count, 10 + work * (loop->has_blas ? 0.05 : 0.5),
-                     run_numpy, &call);
-    } else {
-        loop->numpy_function(args, dimensions, steps, loop->numpy_data);
-    }
+    const struct product product = product_of(loop->gufunc, args, dimensions, steps);
+    gufunc_compute(loop, &product);
 }
 
 /* ---- matvec and vecmat for a NumPy without them ---- */

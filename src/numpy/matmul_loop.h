@@ -1,11 +1,12 @@
-/* The inner loops of matmul, vecdot, matvec and vecmat: our kernels, or NumPy's own loops, which call
- * BLAS, with stacks of small matrices spread over threads. */
-#ifndef NUMC_GUFUNC_H
-#define NUMC_GUFUNC_H
+/* The loops of matmul, vecdot, matvec and vecmat: a device, our kernels, or NumPy's own loops, which call
+ * BLAS. */
+#ifndef NUMC_MATMUL_LOOP_H
+#define NUMC_MATMUL_LOOP_H
 
 #include "numpy_api.h"
 
 #include "engine/matmul.h"
+#include "offload.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -14,13 +15,12 @@ enum gufunc { MATMUL, VECDOT, MATVEC, VECMAT };
 
 struct gufunc_loop {
     enum gufunc gufunc;
-    const struct matmul_kernel *kernel;
-    const struct matmul_bits *bits;
-    npy_intp item_size;
+    struct matmul_dtype dtype;
     bool is_complex;
-    bool has_blas; /* NumPy's loop calls it, and it may use threads of its own */
     PyUFuncGenericFunction numpy_function;
     void *numpy_data;
+    bool has_devices; /* `offload` comes first */
+    struct offload offload;
 };
 
 /* Whether that is the name of one, and which. */
@@ -38,6 +38,9 @@ extern struct gufunc_counts {
 
 /* The function to register, with a struct gufunc_loop as its data. */
 void gufunc_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data);
+
+/* The same for those who have no dimensions and steps of NumPy's. */
+void gufunc_compute(const struct gufunc_loop *loop, const struct product *product);
 
 /* "matvec" or "vecmat" for a NumPy that lacks them (before 2.2), made of the loops of its matmul and
  * vecdot. Each can be made once. */

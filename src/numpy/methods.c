@@ -119,8 +119,8 @@ static PyObject *accumulate(const struct reduction_op *op, PyObject *self, PyObj
                             Py_ssize_t count, PyObject *keywords)
 {
     struct reduction_arguments arguments;
-    const bool is_plain = reduction_arguments_read(&arguments, args, count, keywords);
-    const bool is_numpys = is_plain && reduction_plan_accumulate(op, &arguments) == REDUCE_BY_NUMPY;
+    const bool is_read = reduction_arguments_read(&arguments, args, count, keywords);
+    const bool is_numpys = is_read && reduction_plan_accumulate(op, &arguments) == REDUCE_BY_NUMPY;
     return numpy_accumulate(is_numpys ? clone_original(self) : self, args, count, keywords);
 }
 

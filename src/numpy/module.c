@@ -3,14 +3,17 @@
 #include "numpy_api.h"
 
 #include "call.h"
+#include "device_functions.h"
+#include "elementwise_call.h"
 #include "engine/bandwidth.h"
 #include "environment.h"
 #include "errors.h"
 #include "internals.h"
 #include "kernels/kernels.h"
+#include "matmul_call.h"
 #include "matmul_loop.h"
 #include "methods.h"
-#include "offload.h"
+#include "options.h"
 #include "plugin.h"
 #include "reduction_loop.h"
 #include "threads/limit.h"
@@ -89,8 +92,8 @@ static PyObject *regions(PyObject *module, PyObject *unused)
 static PyObject *short_calls(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    return Py_BuildValue("KKKKK", call_counts.one_loop, call_counts.nested, call_counts.ranged,
-                         call_counts.whole, call_counts.products);
+    return Py_BuildValue("KKKKK", elementwise_calls.one_loop, elementwise_calls.nested,
+                         elementwise_calls.ranged, elementwise_calls.whole, matmul_calls);
 }
 
 static PyObject *reductions(PyObject *module, PyObject *unused)
@@ -196,7 +199,8 @@ static int execute(PyObject *module)
 {
     if (PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 || environment_apply() < 0 ||
         failure_initialize() < 0 || call_initialize() < 0 || methods_initialize() < 0 ||
-        offload_add_functions(module) < 0 || internals_add(module) < 0) {
+        options_add_functions(module) < 0 || device_functions_add(module) < 0 ||
+        internals_add(module) < 0) {
         return -1;
     }
     return 0;

@@ -4,23 +4,31 @@
 
 #include "numpy_api.h"
 
-#include "device/device.h"
+#include "device/pipeline.h"
+
+/* Computes a product without a device. */
+typedef void offload_processor(const void *data, const struct product *product);
 
 struct offload {
     const char *op;
     struct element_type type;
-    PyUFuncGenericFunction processor; /* computes the call without a device */
-    void *processor_data;
+    offload_processor *processor;
+    const void *processor_data;
 };
 
 /* Prepares `offload` for a row of matmul's table. False if no device computes such a type. */
-bool offload_initialize(struct offload *offload, const char types[],
-                        PyUFuncGenericFunction processor, void *processor_data);
+bool offload_initialize(struct offload *offload, const char types[], offload_processor *processor,
+                        const void *processor_data);
 
-/* The function to register, with a struct offload as its data. */
-void offload_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data);
+void offload_run(const struct offload *offload, const struct product *product);
 
-/* The Python functions behind set_config, info, last_call, and those for tests. */
-int offload_add_functions(PyObject *module);
+/* Nothing uses the row from now on. */
+void offload_forget(const struct offload *offload);
+
+/* Computes a product by what offload_initialize() was given; false if it was not given its type. */
+bool offload_on_processor(const struct matmul_task *task);
+
+/* Of this thread's last product on a device. */
+extern _Thread_local struct pipeline_times offload_times;
 
 #endif

@@ -2,10 +2,10 @@
 #include "plugin.h"
 
 #include "call.h"
+#include "call_table.h"
 #include "dtypes.h"
 #include "elementwise_loop.h"
 #include "matmul_loop.h"
-#include "offload.h"
 #include "reduction_loop.h"
 
 #include <stdbool.h>
@@ -20,7 +20,6 @@ struct clone {
     void **data; /* one for each row, and the clone itself in front: see clone_of() */
     struct loop *loops;
     struct gufunc_loop *gufunc_loops;
-    struct offload *offloads;
     PyObject *original_loops; /* its `_loops` */
     const Py_ssize_t *loops_count;
     Py_ssize_t loops_seen; /* loops_count at the last look */
@@ -47,8 +46,10 @@ static void release(struct clone *clone)
             PyMem_Free(clone->data - 1);
         }
         PyMem_Free(clone->loops);
+        for (int row = 0; clone->gufunc_loops != NULL && row < clone->original->ntypes; row++) {
+            offload_forget(&clone->gufunc_loops[row].offload);
+        }
         PyMem_Free(clone->gufunc_loops);
-        PyMem_Free(clone->offloads);
         call_table_release(&clone->calls);
         Py_XDECREF((PyObject *)clone->original);
         Py_XDECREF(clone->serial_if);
@@ -97,19 +98,6 @@ static void use_gufunc_loops(struct clone *clone, const char *op)
     }
 }
 
-/* In front of whatever computes a product on the processor. */
-static void offer_devices(struct clone *clone, const char *op)
-{
-    const PyUFuncObject *original = clone->original;
-    for (int row = 0; row < original->ntypes && op != NULL && strcmp(op, "matmul") == 0; row++) {
-        if (offload_initialize(&clone->offloads[row], clone->types + row * original->nargs,
-                               clone->functions[row], clone->data[row])) {
-            clone->functions[row] = offload_run;
-            clone->data[row] = &clone->offloads[row];
-        }
-    }
-}
-
 static struct clone *clone_tables(PyUFuncObject *original, const char *op, const char *doc,
                                   PyObject *serial_if)
 {
@@ -132,10 +120,9 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
     }
     clone->loops = PyMem_Calloc(rows, sizeof *clone->loops);
     clone->gufunc_loops = PyMem_Calloc(rows, sizeof *clone->gufunc_loops);
-    clone->offloads = PyMem_Calloc(rows, sizeof *clone->offloads);
     if (clone->name == NULL || clone->doc == NULL || clone->types == NULL ||
         clone->functions == NULL || clone->data == NULL || clone->loops == NULL ||
-        clone->gufunc_loops == NULL || clone->offloads == NULL) {
+        clone->gufunc_loops == NULL) {
         goto no_memory;
     }
     if (original->data != NULL) {
@@ -155,7 +142,6 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
         clone->functions[row] = loop_run;
         clone->data[row] = &clone->loops[row];
     }
-    offer_devices(clone, op);
     return clone;
 
 no_memory:

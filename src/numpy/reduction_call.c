@@ -1,7 +1,7 @@
 /* Where the result goes, and what is around the computation: the GIL, floating-point errors. */
 #include "reduction_call.h"
 
-#include "operands.h"
+#include "errors.h"
 
 static PyObject *new_result(const struct reduction_plan *plan)
 {
@@ -39,11 +39,11 @@ static bool compute(const struct reduction *reduction, npy_intp size)
 {
     NPY_BEGIN_THREADS_DEF;
     NPY_BEGIN_THREADS_THRESHOLDED(size);
-    call_clear_errors();
+    errors_clear();
     const bool computed = reduction_compute(reduction);
-    const int raised = call_errors();
+    const int raised = errors_raised();
     NPY_END_THREADS;
-    return computed && call_give_errors("reduce", raised) == 0;
+    return computed && errors_report("reduce", raised) == 0;
 }
 
 PyObject *reduction_run(struct reduction_plan *plan)

@@ -2,6 +2,7 @@
  * so the same strides of new results. What is unusual is NumPy's. */
 #include "reduction_plan.h"
 
+#include "axes.h"
 #include "dtypes.h"
 #include "engine/reduction_cutoffs.h"
 #include "kernels/kernels.h"
@@ -14,8 +15,8 @@
 
 enum { WARNS_ON_WRITE = INT_MIN }; /* NumPy's NPY_ARRAY_WARN_ON_WRITE, which it does not publish */
 
-struct reduction_op reduction_op_add = {.name = "add"},
-                    reduction_op_multiply = {.name = "multiply"};
+struct reduction_op reduction_op_add = {.name = "add"};
+struct reduction_op reduction_op_multiply = {.name = "multiply"};
 
 void reduction_plan_initialize(void)
 {
@@ -64,16 +65,6 @@ static bool dtype_is(PyObject *dtype, int type)
             PyDataType_METADATA((PyArray_Descr *)dtype) == NULL);
 }
 
-/* The bytes between the first and the last element's end. */
-static void find_extent(PyArrayObject *array, const char **first, const char **end)
-{
-    *first = PyArray_BYTES(array), *end = *first + PyArray_ITEMSIZE(array);
-    for (int i = 0; i < PyArray_NDIM(array); i++) {
-        const npy_intp reach = (PyArray_DIM(array, i) - 1) * PyArray_STRIDE(array, i);
-        *(reach < 0 ? first : end) += reach;
-    }
-}
-
 /* ---- axes ---- */
 
 static npy_intp size_of_step(PyArrayObject *array, int axis)
@@ -112,10 +103,7 @@ static bool accept_out(struct reduction_plan *plan, PyArrayObject *array, PyObje
         }
         plan->out_step[axis] = PyArray_STRIDE(out, at++);
     }
-    const char *first, *end, *out_first, *out_end;
-    find_extent(array, &first, &end);
-    find_extent(out, &out_first, &out_end);
-    return at == PyArray_NDIM(out) && (out_end <= first || end <= out_first);
+    return at == PyArray_NDIM(out) && !extents_meet(array_extent(out), array_extent(array));
 }
 
 /* The steps of a new result, in the order of the array's axes. */
@@ -280,7 +268,7 @@ void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_o
     plan->arguments = arguments;
     plan->reduction.policy = &policy_in_use;
     plan->reduction.onto = false;
-    call_sort_axes(arguments->ndim, order, turn_of, arguments->array);
+    axes_sort(arguments->ndim, order, turn_of, arguments->array);
     plan->reason = why_not_kernels(plan, op, order);
     if (plan->reason == NULL) {
         plan->way = REDUCE_BY_KERNELS;
@@ -301,7 +289,7 @@ enum reduction_way reduction_plan_accumulate(const struct reduction_op *op,
     }
     PyArrayObject *array = arguments->array;
     int order[NPY_MAXDIMS];
-    call_sort_axes(arguments->ndim, order, turn_of, array);
+    axes_sort(arguments->ndim, order, turn_of, array);
     const npy_intp pays =
         arguments->reduced[order[0]] ? short_loop() : REDUCTION_ACCUMULATED_COLUMN_ELEMENTS;
     bool is_long = false;

@@ -12,7 +12,8 @@ struct reduction_op {
     const char *name;
     const struct reduction_kernel *of_type[DTYPES];
 };
-extern struct reduction_op reduction_op_add, reduction_op_multiply;
+extern struct reduction_op reduction_op_add;
+extern struct reduction_op reduction_op_multiply;
 
 /* Called once, at import. */
 void reduction_plan_initialize(void);

@@ -11,7 +11,7 @@
 #include <signal.h>
 #include <stddef.h>
 
-/* Measured in docs/decisions/0011-threads.md. */
+/* See docs/decisions/0011-threads.md and docs/measurements/threads.md. */
 enum {
     LINE_PAIR_BYTES = 128, /* processors fetch lines of 64 bytes in pairs */
     CALLER_SPIN_NS = 20000,
@@ -20,8 +20,8 @@ enum {
     WAKES = 4,
     SURPLUS_NS = 1000000000, /* asleep for so long, a worker that is not needed ends */
     RETRY_NS = 1000000000,   /* after pthread_create hit a limit */
-    /* RLIMIT_STACK may be too small for loops of NumPy and others, and 8 MiB for each of hundreds of
-     * workers is too much where address space is limited. */
+    /* Whatever RLIMIT_STACK says: all tests touch at most 56 KiB, but other packages' loops run here,
+     * too. 8 MiB each would be too much where address space is limited. */
     STACK_BYTES = 1 << 20,
 };
 
@@ -36,13 +36,13 @@ enum state {
     RETIRED
 };
 
-/* What a caller writes first lies apart from what a worker polls: the line would go back and forth. */
+/* What a caller writes first lies apart from what a spinning worker polls: that line would go back and
+ * forth. A worker's epoch changes with each call of its own, and no other. */
 static struct worker {
     _Alignas(LINE_PAIR_BYTES) _Atomic unsigned state;
     int index;
     struct team *team;
-    _Alignas(
-        LINE_PAIR_BYTES) _Atomic unsigned call_epoch; /* changes with each call of this worker */
+    _Alignas(LINE_PAIR_BYTES) _Atomic unsigned call_epoch;
 } workers[MOST_WORKERS];
 
 enum slot { EMPTY, FREE, ENGAGED };
@@ -57,7 +57,7 @@ static int64_t refused_ns; /* when pthread_create last hit a limit; 0: never */
 static pthread_t threads[MOST_WORKERS];
 static cpu_set_t allowed[MOST_WORKERS]; /* CPUs; empty: not known */
 
-/* Spin before sleeping on the futex: waking 15 workers takes some 50 us. */
+/* Spin before sleeping on the futex: a call on 16 cores takes 10 us then, 100 once workers sleep. */
 static _Atomic int worker_spin_us = WORKER_SPIN_US;
 
 /* Called by whoever engaged the worker: one writer at a time. */
@@ -307,8 +307,10 @@ void pool_call(struct team *team, int count)
     for (int i = 0; i < team->count; i++) {
         advance_epoch(&workers[team->member[i]]);
     }
-    atomic_store(&team->asleep, asleep);
-    wake_some(team);
+    if (asleep > 0) { /* otherwise the caller begins without waiting for its stores */
+        atomic_store(&team->asleep, asleep);
+        wake_some(team);
+    }
 }
 
 static bool has_come(unsigned state)
@@ -358,9 +360,11 @@ int pool_dismiss(struct team *team)
 
 bool pool_is_asleep(int count)
 {
-    const int last = count < MOST_WORKERS ? count : MOST_WORKERS;
-    const unsigned state =
-        last > 0 ? atomic_load_explicit(&workers[last - 1].state, memory_order_relaxed) : RESTING;
+    if (count < 1) {
+        return false;
+    }
+    const int last = (count < MOST_WORKERS ? count : MOST_WORKERS) - 1;
+    const unsigned state = atomic_load_explicit(&workers[last].state, memory_order_relaxed);
     return state == ABSENT || state == ASLEEP;
 }
 

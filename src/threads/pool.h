@@ -8,7 +8,7 @@
 
 enum {
     MOST_WORKERS = 1023,
-    WORKER_SPIN_US = 5000, /* docs/decisions/0011-threads.md */
+    WORKER_SPIN_US = 5000, /* docs/measurements/threads.md */
 };
 
 /* Workers that are called together, for task(context, index). The rest is for pool.c. */

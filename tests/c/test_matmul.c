@@ -11,7 +11,11 @@
 #include <time.h>
 
 #ifdef AMX_IN_SOFTWARE
-extern const struct matmul_kernels matmul_amx_in_software;
+#define IN_SOFTWARE(dtype) matmul_##dtype##_amx_in_software
+extern const struct matmul_kernel IN_SOFTWARE(uint8), IN_SOFTWARE(uint16), IN_SOFTWARE(uint32),
+    IN_SOFTWARE(uint64);
+static const struct matmul_kernel *const in_software[] = {
+    &IN_SOFTWARE(uint8), &IN_SOFTWARE(uint16), &IN_SOFTWARE(uint32), &IN_SOFTWARE(uint64)};
 #endif
 
 enum { LARGEST_ROOM = 1 << 20, GUARD = 256, TIMED_K = 512 };
@@ -128,12 +132,13 @@ static void reference_element(const struct matmul_kernel *kernel, const char *a,
     }
 }
 
-static void reference(const struct matmul_kernel *kernel, const struct matrices *x)
+static void reference(const struct matmul_kernel *kernel, const struct product *x)
 {
     for (ptrdiff_t i = 0; i < x->m; i++) {
         for (ptrdiff_t j = 0; j < x->n; j++) {
-            reference_element(kernel, x->a + i * x->a_row, x->b + j * x->b_column, x->a_k, x->b_k,
-                              x->k, x->c + i * x->c_row + j * x->c_column);
+            reference_element(kernel, x->a.data + i * x->a.row_step,
+                              x->b.data + j * x->b.column_step, x->a.column_step, x->b.row_step,
+                              x->k, x->c.data + i * x->c.row_step + j * x->c.column_step);
         }
     }
 }
@@ -175,16 +180,16 @@ static void random_layout(ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t size, ptr
     }
 }
 
-static struct matrices random_matrices(ptrdiff_t m, ptrdiff_t k, ptrdiff_t n, ptrdiff_t size)
+static struct product random_matrices(ptrdiff_t m, ptrdiff_t k, ptrdiff_t n, ptrdiff_t size)
 {
-    struct matrices x = {.m = m, .k = k, .n = n};
+    struct product x = {.m = m, .k = k, .n = n};
     ptrdiff_t offset;
-    random_layout(m, k, size, &x.a_row, &x.a_k, &offset);
-    x.a = room_a + GUARD + offset;
-    random_layout(k, n, size, &x.b_k, &x.b_column, &offset);
-    x.b = room_b + GUARD + offset;
-    random_layout(m, n, size, &x.c_row, &x.c_column, &offset);
-    x.c = room_c + GUARD + offset;
+    random_layout(m, k, size, &x.a.row_step, &x.a.column_step, &offset);
+    x.a.data = room_a + GUARD + offset;
+    random_layout(k, n, size, &x.b.row_step, &x.b.column_step, &offset);
+    x.b.data = room_b + GUARD + offset;
+    random_layout(m, n, size, &x.c.row_step, &x.c.column_step, &offset);
+    x.c.data = room_c + GUARD + offset;
     return x;
 }
 
@@ -203,27 +208,29 @@ static void end_tiles(const struct matmul_kernel *kernel)
 }
 
 /* All of a product as one tile: packed, computed in two parts of k, and finished. */
-static void packed_product(const struct matmul_kernel *kernel, const struct matrices *x)
+static void packed_product(const struct matmul_kernel *kernel, const struct product *x)
 {
     const ptrdiff_t half_k = x->k / 2 / kernel->group * kernel->group;
     const ptrdiff_t tile_row = kernel->columns * (ptrdiff_t)kernel->sum_size;
     for (int part = 0; part < 2; part++) {
         const ptrdiff_t first = part == 0 ? 0 : half_k;
         const ptrdiff_t k = part == 0 ? half_k : x->k - half_k;
-        kernel->pack_a(panel_a, x->a + first * x->a_k, x->a_row, x->a_k, x->m, k);
-        kernel->pack_b(panel_b, x->b + first * x->b_k, x->b_column, x->b_k, x->n, k);
-        const ptrdiff_t groups = (k + kernel->group - 1) / kernel->group + kernel->more_groups;
+        kernel->pack_a(panel_a, x->a.data + first * x->a.column_step, x->a.row_step,
+                       x->a.column_step, x->m, k);
+        kernel->pack_b(panel_b, x->b.data + first * x->b.row_step, x->b.column_step, x->b.row_step,
+                       x->n, k);
+        const ptrdiff_t groups = (k + kernel->group - 1) / kernel->group + kernel->extra_groups;
         begin_tiles(kernel);
         kernel->tile(panel_a, panel_b, groups, sums, tile_row, part != 0);
         end_tiles(kernel);
     }
     if (kernel->finish != NULL) {
-        kernel->finish(sums, tile_row, x->c, x->c_row, x->c_column, x->m, x->n);
+        kernel->finish(sums, tile_row, x->c.data, x->c.row_step, x->c.column_step, x->m, x->n);
         return;
     }
     for (ptrdiff_t i = 0; i < x->m; i++) {
         for (ptrdiff_t j = 0; j < x->n; j++) {
-            memcpy(x->c + i * x->c_row + j * x->c_column,
+            memcpy(x->c.data + i * x->c.row_step + j * x->c.column_step,
                    sums + i * tile_row + j * (ptrdiff_t)kernel->sum_size, kernel->item_size);
         }
     }
@@ -235,11 +242,11 @@ static void compare(const struct matmul_kernel *kernel, const char *isa, bool pa
     const ptrdiff_t m = 1 + (ptrdiff_t)random_below(packed ? (size_t)kernel->rows : 20);
     const ptrdiff_t n = 1 + (ptrdiff_t)random_below(packed ? (size_t)kernel->columns : 140);
     const ptrdiff_t k = (packed ? 2 * kernel->group : 1) + (ptrdiff_t)random_below(70);
-    struct matrices x = random_matrices(m, k, n, size);
+    struct product x = random_matrices(m, k, n, size);
     memset(room_c, 0x5a, sizeof room_c / 8);
     memcpy(expected, room_c, sizeof room_c / 8);
-    struct matrices wanted = x;
-    wanted.c = expected + (x.c - room_c);
+    struct product wanted = x;
+    wanted.c.data = expected + (x.c.data - room_c);
     reference(kernel, &wanted);
     feclearexcept(FE_ALL_EXCEPT);
     if (packed) {
@@ -249,8 +256,8 @@ static void compare(const struct matmul_kernel *kernel, const char *isa, bool pa
     }
     expect(same_elements(kernel, room_c, expected, sizeof room_c / 8),
            "%s %c%zu %s: %td x %td x %td, steps %td %td %td %td %td %td", isa, kernel->kind,
-           kernel->item_size, packed ? "packed" : "direct", m, k, n, x.a_row, x.a_k, x.b_k,
-           x.b_column, x.c_row, x.c_column);
+           kernel->item_size, packed ? "packed" : "direct", m, k, n, x.a.row_step, x.a.column_step,
+           x.b.row_step, x.b.column_step, x.c.row_step, x.c.column_step);
     expect(fetestexcept(FE_INVALID | FE_OVERFLOW | FE_DIVBYZERO) == 0, "%s %c%zu: flags", isa,
            kernel->kind, kernel->item_size);
 }
@@ -260,21 +267,27 @@ static void compare_stack(const struct matmul_kernel *kernel, const char *isa)
 {
     const ptrdiff_t size = (ptrdiff_t)kernel->item_size, count = 1 + (ptrdiff_t)random_below(5);
     const ptrdiff_t m = 4 * (1 + (ptrdiff_t)random_below(5)), k = 1 + (ptrdiff_t)random_below(20);
-    const ptrdiff_t n = ((ptrdiff_t)8 << random_below(4)) / size;
+    const ptrdiff_t n = (kernel->stack_row_bytes << random_below(2)) / size;
     const ptrdiff_t row = n * size + (ptrdiff_t)random_below(3) * size;
-    struct matrices x = {room_a, room_b, room_c, k * size, size, row, size, row, size, m, k, n};
-    const struct stack stack = {count, m * k * size, random_below(2) * k * row, m * row};
+    const struct product x = {
+        .batch = count,
+        .m = m,
+        .n = n,
+        .k = k,
+        .a = {room_a, m * k * size, k * size, size},
+        .b = {room_b, (ptrdiff_t)random_below(2) * k * row, row, size},
+        .c = {room_c, m * row, row, size},
+    };
     memset(room_c, 0x5a, sizeof room_c / 8);
     memcpy(expected, room_c, sizeof room_c / 8);
-    if (n == 0 || !kernel->stack(&x, &stack)) {
-        return;
-    }
-    struct matrices single = x;
+    kernel->stack(&x);
+    struct product single = x;
+    single.c.data = expected;
     for (ptrdiff_t i = 0; i < count; i++) {
-        single.a = x.a + i * stack.a;
-        single.b = x.b + i * stack.b;
-        single.c = expected + i * stack.c;
         kernel->direct(&single);
+        single.a.data += x.a.batch_step;
+        single.b.data += x.b.batch_step;
+        single.c.data += x.c.batch_step;
     }
     expect(same_elements(kernel, room_c, expected, sizeof room_c / 8),
            "%s %c%zu stack of %td: %td x %td x %td, row of %td", isa, kernel->kind,
@@ -284,13 +297,17 @@ static void compare_stack(const struct matmul_kernel *kernel, const char *isa)
 /* An infinity in one matrix must not meet the padding of the other. */
 static void check_padding(const struct matmul_kernel *kernel, const char *isa)
 {
-    static const uint16_t infinities[8] = {0x7c00, 0x7c00, 0x7c00, 0x7c00,
-                                           0x7c00, 0x7c00, 0x7c00, 0x7c00};
-    static const uint16_t ones[8] = {0x3c00, 0x3c00, 0x3c00, 0x3c00,
-                                     0x3c00, 0x3c00, 0x3c00, 0x3c00};
+    uint16_t infinities[8] = {0x7c00, 0x7c00, 0x7c00, 0x7c00, 0x7c00, 0x7c00, 0x7c00, 0x7c00};
+    uint16_t ones[8] = {0x3c00, 0x3c00, 0x3c00, 0x3c00, 0x3c00, 0x3c00, 0x3c00, 0x3c00};
     uint16_t c[9] = {0};
-    struct matrices x = {
-        (const char *)infinities, (const char *)ones, (char *)c, 2, 4, 2, 4, 4, 2, 2, 2, 2};
+    const struct product x = {
+        .m = 2,
+        .n = 2,
+        .k = 2,
+        .a = {(char *)infinities, 0, 2, 4},
+        .b = {(char *)ones, 0, 2, 4},
+        .c = {(char *)c, 0, 4, 2},
+    };
     feclearexcept(FE_ALL_EXCEPT);
     packed_product(kernel, &x);
     expect(c[0] == 0x7c00 && c[3] == 0x7c00 && fetestexcept(FE_INVALID) == 0,
@@ -327,11 +344,11 @@ static void check_rounding(const struct matmul_kernel *kernel, const char *isa)
     }
 }
 
-static bool truth(const struct matrices *x, ptrdiff_t row, ptrdiff_t column)
+static bool truth(const struct product *x, ptrdiff_t row, ptrdiff_t column)
 {
     for (ptrdiff_t k = 0; k < x->k; k++) {
-        if (x->a[row * x->a_row + k * x->a_k] != 0 &&
-            x->b[k * x->b_k + column * x->b_column] != 0) {
+        if (x->a.data[row * x->a.row_step + k * x->a.column_step] != 0 &&
+            x->b.data[k * x->b.row_step + column * x->b.column_step] != 0) {
             return true;
         }
     }
@@ -345,11 +362,11 @@ static void compare_bits(const struct matmul_bits *kernel, const char *isa, enum
     static const char *const names[] = {"packed", "direct", "dots"};
     const ptrdiff_t m = 1 + (ptrdiff_t)random_below(way == DOTS ? MOST_DOT_ROWS : 90);
     const ptrdiff_t n = 1 + (ptrdiff_t)random_below(700), k = 1 + (ptrdiff_t)random_below(200);
-    struct matrices x = random_matrices(m, k, n, 1);
+    struct product x = random_matrices(m, k, n, 1);
     if (way == DOTS) {
-        x.b = room_b + GUARD + random_below(64);
-        x.b_k = 1;
-        x.b_column = k + (ptrdiff_t)random_below(5);
+        x.b.data = room_b + GUARD + random_below(64);
+        x.b.row_step = 1;
+        x.b.column_step = k + (ptrdiff_t)random_below(5);
     }
     const size_t odds = random_below(4) == 0 ? 2 : 40;
     for (size_t i = 0; i < sizeof room_a; i++) {
@@ -360,13 +377,13 @@ static void compare_bits(const struct matmul_bits *kernel, const char *isa, enum
     memset(expected, 2, sizeof expected);
     for (ptrdiff_t i = 0; i < m; i++) {
         for (ptrdiff_t j = 0; j < n; j++) {
-            expected[x.c - room_c + i * x.c_row + j * x.c_column] = truth(&x, i, j);
+            expected[x.c.data - room_c + i * x.c.row_step + j * x.c.column_step] = truth(&x, i, j);
         }
     }
     if (way == PACKED) {
         const ptrdiff_t a_words = (k + 63) / 64, b_words = (n + 63) / 64;
-        kernel->pack((uint64_t *)panel_a, a_words, x.a, x.a_row, x.a_k, m, k);
-        kernel->pack((uint64_t *)panel_b, b_words, x.b, x.b_k, x.b_column, k, n);
+        kernel->pack((uint64_t *)panel_a, a_words, x.a.data, x.a.row_step, x.a.column_step, m, k);
+        kernel->pack((uint64_t *)panel_b, b_words, x.b.data, x.b.row_step, x.b.column_step, k, n);
         kernel->multiply((uint64_t *)panel_a, a_words, (uint64_t *)panel_b, b_words, &x, 0, m);
     } else if (way == DOTS) {
         kernel->dots(&x, (uint64_t *)panel_a);
@@ -375,34 +392,32 @@ static void compare_bits(const struct matmul_bits *kernel, const char *isa, enum
     }
     expect(memcmp(room_c, expected, sizeof room_c) == 0,
            "%s bool %s: %td x %td x %td, steps %td %td %td %td %td %td", isa, names[way], m, k, n,
-           x.a_row, x.a_k, x.b_k, x.b_column, x.c_row, x.c_column);
+           x.a.row_step, x.a.column_step, x.b.row_step, x.b.column_step, x.c.row_step,
+           x.c.column_step);
 }
 
-static void compare_isa(const struct matmul_kernels *kernels, const char *isa, bool quick)
+static void compare_kernel(const struct matmul_kernel *kernel, const char *isa, bool quick)
 {
     const int cases = quick ? 60 : 600;
-    for (const struct matmul_kernel *const *row = kernels->rows; *row != NULL; row++) {
-        const struct matmul_kernel *kernel = *row;
-        fill(room_a, sizeof room_a / 4, kernel);
-        fill(room_b, sizeof room_b / 4, kernel);
-        for (int i = 0; i < cases; i++) {
-            if (kernel->direct != NULL) {
-                compare(kernel, isa, false);
-            }
-            if (kernel->stack != NULL) {
-                compare_stack(kernel, isa);
-            }
-            if (kernel->rows > 0) {
-                compare(kernel, isa, true);
-            }
+    for (int i = 0; kernel->bits != NULL && i < cases / 4; i++) {
+        compare_bits(kernel->bits, isa, (enum way)(i % WAYS));
+    }
+    fill(room_a, sizeof room_a, kernel);
+    fill(room_b, sizeof room_b, kernel);
+    for (int i = 0; i < cases; i++) {
+        if (kernel->direct != NULL) {
+            compare(kernel, isa, false);
         }
-        if (kernel->kind == 'e') {
-            check_padding(kernel, isa);
-            check_rounding(kernel, isa);
+        if (kernel->stack != NULL) {
+            compare_stack(kernel, isa);
+        }
+        if (kernel->rows > 0) {
+            compare(kernel, isa, true);
         }
     }
-    for (int i = 0; kernels->bits != NULL && i < cases / 4; i++) {
-        compare_bits(kernels->bits, isa, (enum way)(i % WAYS));
+    if (kernel->kind == 'e') {
+        check_padding(kernel, isa);
+        check_rounding(kernel, isa);
     }
 }
 
@@ -414,41 +429,37 @@ static int64_t now_ns(void)
 }
 
 /* ns per element that is packed, and operations per ns of a tile. */
-static void time_isa(const struct matmul_kernels *kernels, const char *isa)
+static void time_kernel(const struct matmul_kernel *kernel, const char *isa)
 {
-    for (const struct matmul_kernel *const *row = kernels->rows; *row != NULL; row++) {
-        const struct matmul_kernel *kernel = *row;
-        if (kernel->rows == 0) {
-            continue;
-        }
-        fill(room_a, sizeof room_a, kernel);
-        const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
-        double best[5] = {1e9, 1e9, 1e9, 1e9, 1e9};
-        for (int sample = 0; sample < 200; sample++) {
-            for (int what = 0; what < 5; what++) {
-                const bool along_k = what % 2 == 0;
-                const ptrdiff_t units = what < 2 ? kernel->rows : kernel->columns;
-                begin_tiles(kernel);
-                const int64_t start = now_ns();
-                if (what == 4) {
-                    kernel->tile(panel_a, panel_b, TIMED_K / kernel->group, sums,
-                                 kernel->columns * (ptrdiff_t)kernel->sum_size, true);
-                } else {
-                    (what < 2 ? kernel->pack_a : kernel->pack_b)(
-                        what < 2 ? panel_a : panel_b, room_a, along_k ? TIMED_K * size : size,
-                        along_k ? size : units * size, units, TIMED_K);
-                }
-                best[what] = fmin(best[what], (double)(now_ns() - start));
-                end_tiles(kernel);
-            }
-        }
-        const double a = (double)kernel->rows * TIMED_K, b = (double)kernel->columns * TIMED_K;
-        printf("%-10s %c%-2zu ns to pack an element of a: %.2f along k, %.2f along m; of b: %.2f, "
-               "%.2f along n; tile %td x %td: %.1f GOP/s\n",
-               isa, kernel->kind, kernel->item_size, best[0] / a, best[1] / a, best[2] / b,
-               best[3] / b, kernel->rows, kernel->columns,
-               2 * a * (double)kernel->columns / best[4]);
+    if (kernel->rows == 0) {
+        return;
     }
+    fill(room_a, sizeof room_a, kernel);
+    const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
+    double best[5] = {1e9, 1e9, 1e9, 1e9, 1e9};
+    for (int sample = 0; sample < 200; sample++) {
+        for (int what = 0; what < 5; what++) {
+            const bool along_k = what % 2 == 0;
+            const ptrdiff_t units = what < 2 ? kernel->rows : kernel->columns;
+            begin_tiles(kernel);
+            const int64_t start = now_ns();
+            if (what == 4) {
+                kernel->tile(panel_a, panel_b, TIMED_K / kernel->group, sums,
+                             kernel->columns * (ptrdiff_t)kernel->sum_size, true);
+            } else {
+                (what < 2 ? kernel->pack_a : kernel->pack_b)(
+                    what < 2 ? panel_a : panel_b, room_a, along_k ? TIMED_K * size : size,
+                    along_k ? size : units * size, units, TIMED_K);
+            }
+            best[what] = fmin(best[what], (double)(now_ns() - start));
+            end_tiles(kernel);
+        }
+    }
+    const double a = (double)kernel->rows * TIMED_K, b = (double)kernel->columns * TIMED_K;
+    printf("%-10s %c%-2zu ns to pack an element of a: %.2f along k, %.2f along m; of b: %.2f, "
+           "%.2f along n; tile %td x %td: %.1f GOP/s\n",
+           isa, kernel->kind, kernel->item_size, best[0] / a, best[1] / a, best[2] / b, best[3] / b,
+           kernel->rows, kernel->columns, 2 * a * (double)kernel->columns / best[4]);
 }
 
 int main(int argc, char *argv[])
@@ -460,22 +471,24 @@ int main(int argc, char *argv[])
     bool ran = false;
     for (int i = 0; kernels_isa(i) != NULL; i++) {
         const char *isa = kernels_isa(i);
-        const struct matmul_kernels *kernels = matmul_kernels_of_isa(isa);
-        if ((only != NULL && strcmp(only, isa) != 0) || kernels == NULL || *kernels->rows == NULL) {
-            continue;
-        }
-        ran = true;
-        if (timed) {
-            time_isa(kernels, isa);
-        } else {
-            compare_isa(kernels, isa, quick);
+        const struct matmul_kernel *kernel;
+        for (int row = 0; (only == NULL || strcmp(only, isa) == 0) &&
+                          (kernel = matmul_kernel_of_isa(isa, row)) != NULL;
+             row++) {
+            ran = true;
+            if (timed) {
+                time_kernel(kernel, isa);
+            } else {
+                compare_kernel(kernel, isa, quick);
+            }
         }
     }
 #ifdef AMX_IN_SOFTWARE
-    if (!timed && matmul_kernels_of_isa("amx") == NULL &&
-        (only == NULL || strcmp(only, "amx") == 0)) {
+    for (int i = 0; i < 4 && !timed && matmul_kernel_of_isa("amx", 0) == NULL &&
+                    (only == NULL || strcmp(only, "amx") == 0);
+         i++) {
         ran = true;
-        compare_isa(&matmul_amx_in_software, "amx in software", quick);
+        compare_kernel(in_software[i], "amx in software", quick);
     }
 #endif
     if (!ran) {

@@ -13,38 +13,28 @@ enum { MOST_AXES = 4, MOST_ELEMENTS = 40000, REPETITIONS = 400, GUARD = 64 };
 
 static struct policy policy;
 
-static void before_or_after(void *call)
-{
-    (void)call;
-}
+static size_t item_size; /* of the call under test */
 
 /* out = 3 a - b modulo 2^n, of any item size up to eight. */
-static void subtract(const struct elementwise *loop, void *call, enum order order,
-                     char *const data[], const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t n)
+static void subtract(char *const data[], const ptrdiff_t step[], ptrdiff_t n)
 {
-    (void)call, (void)order, (void)first;
     for (ptrdiff_t k = 0; k < n; k++) {
         uint64_t a = 0, b = 0;
-        memcpy(&a, data[0] + k * step[0], loop->item_size[0]);
-        memcpy(&b, data[1] + k * step[1], loop->item_size[1]);
+        memcpy(&a, data[0] + k * step[0], item_size);
+        memcpy(&b, data[1] + k * step[1], item_size);
         const uint64_t out = 3 * a - b;
-        memcpy(data[2] + k * step[2], &out, loop->item_size[2]);
+        memcpy(data[2] + k * step[2], &out, item_size);
     }
 }
 
-static void subtract_rows(const struct elementwise *loop, void *call, enum order order,
-                          char *const data[], const ptrdiff_t row_step[], const ptrdiff_t step[],
-                          ptrdiff_t rows, ptrdiff_t n)
+static void subtract_in_loop(char *data[], const ptrdiff_t *n, const ptrdiff_t step[], void *unused)
 {
-    for (ptrdiff_t r = 0; r < rows; r++) {
-        char *const row[] = {data[0] + r * row_step[0], data[1] + r * row_step[1],
-                             data[2] + r * row_step[2]};
-        subtract(loop, call, order, row, step, 0, n);
-    }
+    (void)unused;
+    subtract(data, step, *n);
 }
 
 /* Steps of an operand whose axes lie in a random order, some of them repeated. Returns its bytes. */
-static size_t random_steps(struct nested *nested, int operand, size_t item_size, bool may_repeat)
+static size_t random_steps(struct nested *nested, int operand, bool may_repeat)
 {
     int order[MOST_AXES];
     for (int i = 0; i < nested->axes; i++) {
@@ -67,7 +57,7 @@ static size_t random_steps(struct nested *nested, int operand, size_t item_size,
     return bytes;
 }
 
-static void walk(const struct elementwise *loop, const struct nested *nested, char *out)
+static void walk(const struct nested *nested, char *out)
 {
     ptrdiff_t at[MOST_AXES] = {0};
     for (;;) {
@@ -78,7 +68,7 @@ static void walk(const struct elementwise *loop, const struct nested *nested, ch
             }
         }
         const ptrdiff_t step[3] = {0, 0, 0};
-        subtract(loop, NULL, ANY_ORDER, data, step, 0, 1);
+        subtract(data, step, 1);
         int i = nested->axes - 1;
         while (i >= 0 && ++at[i] == nested->axis[i].n) {
             at[i--] = 0;
@@ -98,16 +88,18 @@ static char *filled(size_t bytes)
     return memory;
 }
 
-static void test_random_call(size_t item_size)
+static void test_random_call(size_t size)
 {
+    item_size = size;
+    const struct kernel kernel = {.item_size = size, .cached = subtract};
     struct elementwise loop = {
         .policy = &policy,
-        .run_rows = subtract_rows,
-        .before_threads = before_or_after,
-        .after_threads = before_or_after,
+        .function = subtract_in_loop,
+        .kernel = &kernel,
+        .kernel_takes_any_step = random_below(2) == 0,
         .inputs = 2,
         .operands = 3,
-        .item_size = {item_size, item_size, item_size},
+        .item_size = {size, size, size},
     };
     elementwise_initialize(&loop);
     struct nested nested = {.axes = 1 + (int)random_below(MOST_AXES)};
@@ -120,41 +112,41 @@ static void test_random_call(size_t item_size)
     size_t bytes[3];
     char *memory[3];
     for (int op = 0; op < 3; op++) {
-        bytes[op] = random_steps(&nested, op, item_size, op < 2);
+        bytes[op] = random_steps(&nested, op, op < 2);
         memory[op] = filled(bytes[op]);
         nested.data[op] = memory[op] + GUARD;
     }
     char *expected = malloc(bytes[2] + 2 * GUARD);
     memcpy(expected, memory[2], bytes[2] + 2 * GUARD);
-    walk(&loop, &nested, expected + GUARD);
-    nested_run(&loop, NULL, &nested, false);
+    walk(&nested, expected + GUARD);
+    nested_run(&loop, &nested, false, random_below(2) == 0);
     expect(memcmp(expected, memory[2], bytes[2] + 2 * GUARD) == 0, "%d axes, items of %zu bytes",
-           nested.axes, item_size);
+           nested.axes, size);
     free(expected);
     for (int op = 0; op < 3; op++) {
         free(memory[op]);
     }
 }
 
-static void test_pack(size_t item_size)
+static void test_pack(size_t size)
 {
     const ptrdiff_t rows = 1 + (ptrdiff_t)random_below(70),
                     columns = 1 + (ptrdiff_t)random_below(70);
     const bool across = random_below(2) == 0, repeated = random_below(4) == 0;
-    const ptrdiff_t item = (ptrdiff_t)item_size, lead = (across ? rows : columns) + 3;
-    const size_t bytes = item_size * (size_t)(lead * (across ? columns : rows));
-    char *memory = filled(bytes), *packed = filled(item_size * (size_t)(rows * columns));
+    const ptrdiff_t item = (ptrdiff_t)size, lead = (across ? rows : columns) + 3;
+    const size_t bytes = size * (size_t)(lead * (across ? columns : rows));
+    char *memory = filled(bytes), *packed = filled(size * (size_t)(rows * columns));
     const struct tile tile = {memory + GUARD, rows, columns, across ? item : lead * item,
                               repeated ? 0
                               : across ? lead * item
                                        : item};
-    tile_pack(item_size, &tile, packed + GUARD);
+    tile_pack(size, &tile, packed + GUARD);
     for (ptrdiff_t r = 0; r < rows; r++) {
         for (ptrdiff_t c = 0; c < columns; c++) {
             expect(memcmp(tile.data + r * tile.row_step + c * tile.column_step,
-                          packed + GUARD + (r * columns + c) * item, item_size) == 0,
+                          packed + GUARD + (r * columns + c) * item, size) == 0,
                    "(%td, %td) of a packed tile of %td by %td, items of %zu bytes", r, c, rows,
-                   columns, item_size);
+                   columns, size);
         }
     }
     free(memory);

@@ -1,5 +1,4 @@
-/* Running on threads: shares, floating-point state, concurrent callers, fork, element-wise calls. */
-#include "engine/elementwise.h"
+/* Running on threads: shares, floating-point state, concurrent callers, fork. */
 #include "expect.h"
 #include "threads/clock.h"
 #include "threads/limit.h"
@@ -23,11 +22,10 @@ enum {
     SHORT_ROUNDS = 10000,
     FORKS = 20,
     MANY = 40,
-    ELEMENTS = 100003,
     MOST_SECONDS = 60
 };
 
-static const struct policy production, awaiting = {1, true, true}, threaded = {1, false, true};
+static const struct policy production, awaiting = {1, true, true};
 static struct policy policy;
 
 static volatile double zero; /* the compiler must not know the value */
@@ -431,7 +429,7 @@ static void check_uncalled_workers(void)
     while (!region_is_cold(THREADS)) { /* a hang is a failure */
         region_run(&awaiting, 2, visit, &visits);
     }
-    for (int call = 0; call < ROUNDS; call++) {
+    for (int round = 0; round < ROUNDS; round++) {
         region_run(&awaiting, 2, visit, &visits);
         expect(region_is_cold(THREADS), "a call woke a worker that it did not call");
     }
@@ -442,7 +440,7 @@ static void check_spin(void)
 {
     struct visits visits = {.caller = pthread_self()};
     pool_set_spin_us(MOST_SECONDS * 1000000);
-    for (int call = 0; call < 2; call++) {
+    for (int round = 0; round < 2; round++) {
         region_run(&awaiting, THREADS, visit, &visits);
         const int64_t end = clock_ns() + 20000000;
         while (clock_ns() < end) {
@@ -498,194 +496,6 @@ static void check_surplus(void)
     expect(computes(), "surplus workers ended, and no new ones came");
 }
 
-/* ---- element-wise calls ---- */
-
-struct call {
-    _Atomic int before, after, parts;
-    _Atomic ptrdiff_t elements;
-    _Atomic int order;
-    pthread_mutex_t lock;
-    char seen[ELEMENTS]; /* how often each element was computed */
-};
-
-static struct call call = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static int32_t input[ELEMENTS + 8], output[ELEMENTS + 8];
-
-/* out = in + 1, and which elements were computed. */
-static void increment(const struct elementwise *loop, void *context, enum order order,
-                      char *const data[], const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t n)
-{
-    struct call *of = context;
-    (void)loop;
-    for (ptrdiff_t k = 0; k < n; k++) {
-        *(int32_t *)(data[1] + k * step[1]) = *(const int32_t *)(data[0] + k * step[0]) + 1;
-        of->seen[first + k]++;
-    }
-    of->parts++;
-    of->elements += n;
-    of->order = (int)order;
-}
-
-static void count_before(void *context)
-{
-    ((struct call *)context)->before++;
-}
-
-static void count_after(void *context)
-{
-    ((struct call *)context)->after++;
-}
-
-static struct elementwise loop = {
-    .policy = &policy,
-    .run = increment,
-    .before_threads = count_before,
-    .after_threads = count_after,
-    .inputs = 1,
-    .operands = 2,
-    .item_size = {4, 4},
-};
-
-static void run(char *in, ptrdiff_t in_step, char *out, ptrdiff_t out_step, ptrdiff_t n)
-{
-    call.before = call.after = call.parts = 0;
-    call.elements = 0;
-    memset(call.seen, 0, sizeof call.seen);
-    elementwise_run(&loop, &call, (char *[]){in, out}, (ptrdiff_t[]){in_step, out_step}, n);
-    expect(call.elements == n, "%td of %td elements were computed", call.elements, n);
-    for (ptrdiff_t k = 0; k < n; k++) {
-        if (call.seen[k] != 1) {
-            expect(false, "element %td of %td was computed %d times", k, n, call.seen[k]);
-            break;
-        }
-    }
-    expect(call.before == call.after, "before_threads %d times, after_threads %d times",
-           call.before, call.after);
-}
-
-static void number_input(void)
-{
-    for (int k = 0; k < ELEMENTS + 8; k++) {
-        input[k] = k * 7;
-        output[k] = -1;
-    }
-}
-
-static void check_apart(ptrdiff_t n)
-{
-    number_input();
-    run((char *)input, 4, (char *)output, 4, n);
-    bool right = true;
-    for (ptrdiff_t k = 0; k < n; k++) {
-        right = right && output[k] == k * 7 + 1;
-    }
-    expect(right && output[n] == -1, "%td elements: wrong values", n);
-    expect(call.order == ANY_ORDER, "%td elements: order %d", n, call.order);
-    expect(n <= 1024 || call.before == 1, "%td elements did not use threads", n);
-}
-
-static void check_reversed(ptrdiff_t n)
-{
-    number_input();
-    run((char *)(input + n - 1), -4, (char *)output, 4, n);
-    bool right = true;
-    for (ptrdiff_t k = 0; k < n; k++) {
-        right = right && output[k] == (n - 1 - k) * 7 + 1;
-    }
-    expect(right, "%td elements, reversed: wrong values", n);
-}
-
-static void check_in_place(ptrdiff_t n)
-{
-    number_input();
-    run((char *)input, 4, (char *)input, 4, n);
-    bool right = true;
-    for (ptrdiff_t k = 0; k < n; k++) {
-        right = right && input[k] == k * 7 + 1;
-    }
-    expect(right, "%td elements, in place: wrong values", n);
-    expect(n <= 1024 || call.before == 1, "%td elements in place did not use threads", n);
-}
-
-/* Each element reads what the one before it wrote: a running count. */
-static void check_shifted(ptrdiff_t n)
-{
-    number_input();
-    run((char *)input, 4, (char *)(input + 1), 4, n);
-    bool right = true;
-    for (ptrdiff_t k = 0; k <= n; k++) {
-        right = right && input[k] == k;
-    }
-    expect(right, "%td elements, shifted: wrong values", n);
-    expect(n < 2 || (call.order == IN_ORDER && call.before == 0), "%td elements, shifted: order %d",
-           n, call.order);
-}
-
-static void check_elementwise(void)
-{
-    static const ptrdiff_t sizes[] = {1, 2, 63, 64, 65, 127, 128, 129, 1000, 4096, 10007, ELEMENTS};
-    elementwise_initialize(&loop);
-    threads_set_for_this_thread(THREADS);
-    for (int awaits = 0; awaits < 2; awaits++) {
-        policy = awaits ? awaiting : threaded;
-        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-            check_apart(sizes[i]);
-            check_reversed(sizes[i]);
-            check_in_place(sizes[i]);
-            check_shifted(sizes[i]);
-        }
-    }
-    /* While the cost of an element is being learnt, values must be right as well. */
-    policy = production;
-    for (int i = 0; i < 20; i++) {
-        number_input();
-        run((char *)input, 4, (char *)output, 4, ELEMENTS);
-        expect(output[0] == 1 && output[ELEMENTS - 1] == (ELEMENTS - 1) * 7 + 1,
-               "learning: wrong values");
-        expect(call.parts >= 1, "nothing ran");
-    }
-    policy = awaiting;
-    threads_set_for_this_thread(1);
-    number_input();
-    run((char *)input, 4, (char *)output, 4, ELEMENTS);
-    expect(call.before == 0 && call.parts == 1, "one thread was to run all");
-    threads_set_for_this_thread(0);
-}
-
-static void note_order(const struct elementwise *of, void *context, enum order order,
-                       char *const data[], const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t n)
-{
-    (void)of, (void)data, (void)step, (void)first, (void)n;
-    *(enum order *)context = order;
-}
-
-/* No memory is touched: the addresses need not exist. */
-static enum order order_chosen(uintptr_t in, uintptr_t out, ptrdiff_t n)
-{
-    static struct elementwise noting = {.policy = &policy,
-                                        .run = note_order,
-                                        .asks_for_order = true,
-                                        .inputs = 1,
-                                        .operands = 2,
-                                        .item_size = {4, 4}};
-    elementwise_initialize(&noting);
-    enum order order = IN_ORDER;
-    elementwise_run(&noting, &order, (char *[]){(char *)in, (char *)out}, (ptrdiff_t[]){4, 4}, n);
-    return order;
-}
-
-static void check_streaming(void)
-{
-    const uintptr_t a = (uintptr_t)1 << 40, b = (uintptr_t)1 << 41;
-    const ptrdiff_t huge = (ptrdiff_t)1 << 34;
-    policy.threshold = PTRDIFF_MAX;
-    expect(order_chosen(a, b, huge) == ANY_ORDER_STREAMING, "64 GiB should be streamed");
-    expect(order_chosen(a, b, 100000) == ANY_ORDER, "400 kB should stay in the cache");
-    expect(order_chosen(a, a, huge) == ANY_ORDER, "in place should not be streamed");
-    expect(order_chosen(a, a + 4, huge) == IN_ORDER, "shifted should be in order");
-    policy = production;
-}
-
 #ifdef __SANITIZE_THREAD__
 /* Children of ours start threads, which it would refuse. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
@@ -715,9 +525,6 @@ int main(void)
     check_uncalled_workers();
     check_spin();
     check_surplus();
-    check_fork();
-    check_elementwise();
-    check_streaming();
     check_fork();
     check_fork_beside_callers();
     return expect_result("region");

@@ -1,7 +1,7 @@
-/* The reductions of one integer dtype by one operation; for reduce_integers_template.h. Parameters:
+/* The reductions of one integer dtype by one operation; for reduce_integers.h. Parameters:
  *   OP  its name, OF the function that applies it to strided elements, IDENTITY its neutral element
  *   VALUE(a, b) */
-#define name(what) JOIN(JOIN(what, OP), DTYPE)
+#define name(what) JOIN(what, OP)
 
 /* One accumulator would do; the others are neutral. */
 static void name(reduce)(const char *data, ptrdiff_t step, ptrdiff_t n, void *accumulators)
@@ -50,7 +50,7 @@ NOINLINE void name(add_row)(const char *data, ptrdiff_t columns, uint64_t *restr
 {
 #pragma GCC unroll 4
     for (ptrdiff_t column = 0; column < columns; column++) {
-        result[column] = VALUE(result[column], value_at(data + column * (ptrdiff_t)sizeof(STORED)));
+        result[column] = VALUE(result[column], value_at(data + column * (ptrdiff_t)sizeof(stored)));
     }
 }
 
@@ -58,7 +58,7 @@ static void name(reduce_rows)(const char *data, ptrdiff_t step, ptrdiff_t rows, 
                               ptrdiff_t columns, bool from_memory, void *scratch, void *sums)
 {
     (void)scratch;
-    const bool one_by_one = from_memory && next == sizeof(STORED) && step > VERY_SHORT_ROW_BYTES &&
+    const bool one_by_one = from_memory && next == sizeof(stored) && step > VERY_SHORT_ROW_BYTES &&
                             columns * (ptrdiff_t)sizeof(uint64_t) <= SHORT_ROW_BYTES;
     for (ptrdiff_t at = 0; at < columns; at += ROW_COLUMNS) {
         const ptrdiff_t left = columns - at, n = left < ROW_COLUMNS ? left : ROW_COLUMNS;
@@ -68,8 +68,8 @@ static void name(reduce_rows)(const char *data, ptrdiff_t step, ptrdiff_t rows, 
             for (ptrdiff_t row = 1; row < rows; row++) {
                 name(add_row)(data + row * step + at * next, n, result);
             }
-        } else if (next == sizeof(STORED)) {
-            name(add_rows)(data + at * next, step, rows, sizeof(STORED), n, result);
+        } else if (next == sizeof(stored)) {
+            name(add_rows)(data + at * next, step, rows, sizeof(stored), n, result);
         } else {
             name(add_rows)(data + at * next, step, rows, next, n, result);
         }
@@ -114,16 +114,16 @@ static void name(accumulate)(uint64_t carry, const char *in, ptrdiff_t in_step, 
 {
     for (ptrdiff_t k = 0; k < n; k++) {
         carry = VALUE(carry, value_at(in + k * in_step));
-        *(UNSIGNED *)(out + k * out_step) = (UNSIGNED)carry;
+        *(unsigned_stored *)(out + k * out_step) = (unsigned_stored)carry;
     }
 }
 
-static const struct reduction_kernel name(reduction) = {
+const struct reduction_kernel REDUCTION(OP, DTYPE) = {
     .op = STRING(OP),
-    .kind = KIND,
-    .item_size = sizeof(STORED),
+    .kind = IS_SIGNED ? 'i' : 'u',
+    .item_size = sizeof(stored),
     .sum_size = sizeof(uint64_t),
-    .leaf = 1024 / sizeof(STORED),
+    .leaf = 1024 / sizeof(stored),
     .reduce = name(reduce),
     .reduce_each = name(reduce_each),
     .reduce_rows = name(reduce_rows),

@@ -1,0 +1,15 @@
+/* Products of truth values, packed to bits where that pays. */
+#ifndef NUMC_MATMUL_BOOL_H
+#define NUMC_MATMUL_BOOL_H
+
+#include "kernels/matmul/matmul_kernels.h"
+#include "threads/policy.h"
+
+/* What a product takes on one thread, roughly. */
+double matmul_bool_ns(const struct product *product);
+
+/* The first product of a stack, on up to `threads` threads. */
+void matmul_bool(const struct policy *policy, const struct matmul_bits *kernel,
+                 const struct product *product, int threads);
+
+#endif

@@ -1,0 +1,54 @@
+/* From which size each way of computing a product pays. Reasons and tables are in docs/decisions/0009-matmul.md;
+ * `python benchmarks/matmul.py` measures them again. */
+#ifndef NUMC_MATMUL_CUTOFFS_H
+#define NUMC_MATMUL_CUTOFFS_H
+
+enum {
+    /* ---- NumPy's loop or a kernel; _MULS: multiplications, m k n ---- */
+    /* NumPy's loop is done before ours has looked at the shape. */
+    TINY_MULS = 4 * 4 * 3,
+    TINY_VECTOR_MULS = 256, /* the same for a single column */
+    /* A kernel beats a call of BLAS, whose overhead is fixed, up to here; rows must be whole vectors. */
+    SMALL_FLOAT_MULS = 16 * 16 * 16,
+    SMALL_FLOAT_SIDE = 32,
+    WHOLE_VECTOR_BYTES = 32,
+    /* Converting and packing halves pays from so many sums and multiplications. */
+    HALF_LEAST_SUMS = 8,
+    SMALL_HALF_MULS = 128,
+    SMALL_BOOL_MULS = 24 * 24 * 24, /* NumPy breaks off at the first true product */
+    SHORT_DOT = 32,                 /* elements of a vecdot below which vectors gain nothing */
+    /* OpenBLAS stays on the calling thread up to here: above, its threads and ours would multiply. */
+    SERIAL_BLAS_MULS = 64 * 64 * 64,
+    SERIAL_BLAS_VECTOR_MULS = 9000,
+
+    /* ---- threads ---- */
+    BREAK_EVEN_NS = 40000,     /* twice what a region costs whose workers sleep */
+    SPLIT_PRODUCT_NS = 400000, /* a few products this long are split themselves, not their stack */
+    BOOL_SPLIT_PRODUCT_ELEMENTS = 1000000, /* the same, in elements of a, b and c */
+
+    /* ---- packed or not ---- */
+    DIRECT_MULS = 32 * 32 * 32,
+    DIRECT_ELEMENT_MULS = 4 * 4 * 4, /* where the unpacked kernel goes element by element */
+    THIN_SIDE = 4, /* so few rows, columns or multiplications are not worth packing */
+    /* Kernels of large tiles (AMX) pay from here on, at half of their speed where 33 rows take two tiles. */
+    LARGE_MULS = 96 * 96 * 96,
+    LARGE_SIDE = 32,
+    STRIP_SIDE = 256, /* rows or columns of a thin product that one thread takes at a time */
+
+    /* ---- copies of a thin product's operands ---- */
+    COPY_TO_STACK_BYTES = 8192, /* the first level of cache holds it, and every thread's stack */
+    COPY_MOST_BYTES = 512 << 10,
+    COPY_LEAST_ROW_BYTES = 16, /* shorter rows are not worth vectors */
+    COPY_LONG_DOT = 32,
+
+    /* ---- blocks; any from a half to four times as large made no difference beyond the noise ---- */
+    PANEL_BYTES = 24 << 10,  /* of one panel of b, in the first level of cache */
+    BLOCK_BYTES = 192 << 10, /* of the panels of a in one block, in the second level */
+    BLOCK_COLUMNS = 512,
+    BLOCKS_PER_THREAD = 4,
+    /* What is packed at once, so that memory stays bounded; larger matrices take several chunks. */
+    CHUNK_BYTES = 16 << 20,
+    CHUNK_SIDE = 4096,
+};
+
+#endif

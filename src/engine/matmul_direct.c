@@ -1,0 +1,118 @@
+/* What a thin product reads several times is copied first, to where vectors can read it. */
+#include "matmul_direct.h"
+
+#include "kernels/copy/tile_pack.h"
+#include "matmul_cutoffs.h"
+#include "matmul_split.h"
+#include "memory/workspace.h"
+
+/* Vectors need contiguous columns of b and of c, or contiguous k of a and b. */
+struct copies {
+    bool a, b;
+    bool for_dots; /* columns of b become contiguous, else rows */
+};
+
+static struct copies copies_for(const struct matmul_kernel *kernel, const struct product *x)
+{
+    const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
+    const bool rows_are_vectors =
+        x->c.column_step == size && (x->n > THIN_SIDE || x->n * size >= COPY_LEAST_ROW_BYTES);
+    const bool has_rows = rows_are_vectors && x->b.column_step == size;
+    const bool a_suits = x->a.column_step == size || x->n > 1;
+    const bool b_suits = x->b.row_step == size || x->m > 1;
+    const struct copies none = {false};
+    if (x->a.column_step == size && x->b.row_step == size &&
+        (x->k >= COPY_LONG_DOT || !rows_are_vectors)) {
+        return none;
+    }
+    if (kernel->kind == 'i' && x->n <= THIN_SIDE && x->k >= COPY_LONG_DOT && a_suits && b_suits &&
+        !(has_rows && x->m <= THIN_SIDE)) {
+        return (struct copies){x->a.column_step != size, x->b.row_step != size, true};
+    }
+    if (has_rows) {
+        return none;
+    }
+    if (rows_are_vectors) {
+        return (struct copies){.b = x->m > 1};
+    }
+    return x->b.row_step == size ? (struct copies){.a = x->n > 1, .for_dots = true} : none;
+}
+
+static void copy_a(struct product *x, char *to, ptrdiff_t size)
+{
+    const struct tile tile = {x->a.data, x->m, x->k, x->a.row_step, x->a.column_step};
+    tile_pack((size_t)size, &tile, to);
+    x->a = (struct strided){to, 0, x->k * size, size};
+}
+
+static void copy_b(struct product *x, char *to, ptrdiff_t size, bool for_dots)
+{
+    if (for_dots) {
+        const struct tile tile = {x->b.data, x->n, x->k, x->b.column_step, x->b.row_step};
+        tile_pack((size_t)size, &tile, to);
+        x->b = (struct strided){to, 0, size, x->k * size};
+    } else {
+        const struct tile tile = {x->b.data, x->k, x->n, x->b.row_step, x->b.column_step};
+        tile_pack((size_t)size, &tile, to);
+        x->b = (struct strided){to, 0, x->n * size, size};
+    }
+}
+
+void matmul_direct(const struct matmul_kernel *kernel, const struct product *product)
+{
+    const struct copies copies = copies_for(kernel, product);
+    if (!copies.a && !copies.b) {
+        kernel->direct(product);
+        return;
+    }
+    _Alignas(64) char near[COPY_TO_STACK_BYTES];
+    struct product x = *product;
+    struct workspace workspace = {0};
+    const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
+    const ptrdiff_t a_bytes = copies.a ? x.m * x.k * size : 0;
+    const ptrdiff_t bytes = a_bytes + (copies.b ? x.k * x.n * size : 0);
+    char *to = near;
+    if (bytes > COPY_TO_STACK_BYTES) {
+        workspace = bytes <= COPY_MOST_BYTES ? workspace_take((size_t)bytes) : workspace;
+        to = workspace.data;
+    }
+    if (to != NULL && copies.a) {
+        copy_a(&x, to, size);
+    }
+    if (to != NULL && copies.b) {
+        copy_b(&x, to + a_bytes, size, copies.for_dots);
+    }
+    kernel->direct(&x);
+    workspace_give_back(workspace);
+}
+
+struct strips {
+    const struct matmul_kernel *kernel;
+    const struct product *product;
+};
+
+static void run_strips(void *context, ptrdiff_t first, ptrdiff_t count)
+{
+    const struct strips *strips = context;
+    struct product x = *strips->product;
+    const bool by_columns = x.n >= x.m;
+    ptrdiff_t *const side = by_columns ? &x.n : &x.m;
+    const ptrdiff_t before = first * STRIP_SIDE, left = *side - before;
+    *side = left < count * STRIP_SIDE ? left : count * STRIP_SIDE;
+    if (by_columns) {
+        x.b.data += before * x.b.column_step;
+        x.c.data += before * x.c.column_step;
+    } else {
+        x.a.data += before * x.a.row_step;
+        x.c.data += before * x.c.row_step;
+    }
+    matmul_direct(strips->kernel, &x);
+}
+
+void matmul_strips(const struct policy *policy, const struct matmul_kernel *kernel,
+                   const struct product *product, int threads)
+{
+    struct strips strips = {kernel, product};
+    const ptrdiff_t longer = product->n >= product->m ? product->n : product->m;
+    matmul_split(policy, (longer + STRIP_SIDE - 1) / STRIP_SIDE, threads, run_strips, &strips);
+}

@@ -1,0 +1,204 @@
+/* Sums and products modulo 2^64 of the integer DTYPE that includes it, which also says
+ *   stored  the C type in memory, unsigned_stored the unsigned one of its size
+ *   pair    the unsigned type of twice that size, unsigned_stored itself for 64 bits */
+#ifndef NUMC_REDUCE_INTEGERS_H
+#define NUMC_REDUCE_INTEGERS_H
+
+#include "reduction_kernels.h"
+
+enum {
+    IS_SIGNED = (stored)-1 < (stored)1,
+    RUN_BYTES = 128 * VECTOR_BYTES, /* a 16-bit lane absorbs 128 byte pairs without overflow */
+    RUNS = 4,                       /* side by side: none waits for the one before */
+    SHORT_SUM = 16,
+    PRODUCTS = 8,
+    VERY_SHORT_ROW_BYTES = 256, /* two of which are next to each other, as good as one */
+    ROW_COLUMNS = ROW_BYTES / sizeof(uint64_t),
+};
+
+typedef unsigned_stored vector __attribute__((vector_size(VECTOR_BYTES)));
+typedef pair pair_vector __attribute__((vector_size(VECTOR_BYTES)));
+typedef uint64_t wide_vector __attribute__((vector_size(4 * sizeof(uint64_t))));
+typedef stored quad __attribute__((vector_size(4 * sizeof(stored))));
+
+/* What turns the order of signed numbers into that of unsigned ones; 0 where nothing is to do. */
+static const unsigned_stored TOP_BIT =
+    IS_SIGNED && sizeof(stored) < 8 ? (unsigned_stored)1 << (8 * sizeof(stored) - 1) : 0;
+
+INLINE uint64_t value_at(const char *data)
+{
+    return (uint64_t) * (const stored *)data;
+}
+
+/* Sums of two neighbours; signed ones are too large by TOP_BIT each. */
+INLINE pair_vector load_pairs(const char *data)
+{
+    vector loaded;
+    memcpy(&loaded, data, sizeof loaded);
+    const pair_vector pairs = (pair_vector)(loaded ^ TOP_BIT);
+    const int bits = 8 * sizeof(stored) % 64;
+    return bits == 0 ? pairs : (pairs & (pair)(unsigned_stored)-1) + (pairs >> bits);
+}
+
+INLINE uint64_t total_of_pairs(pair_vector pairs)
+{
+    uint64_t result = 0;
+    for (size_t lane = 0; lane < sizeof pairs / sizeof(pair); lane++) {
+        result += pairs[lane];
+    }
+    return result;
+}
+
+NOINLINE uint64_t sum_contiguous(const char *data, ptrdiff_t n)
+{
+    const ptrdiff_t bytes = n * (ptrdiff_t)sizeof(stored);
+    uint64_t result = 0;
+    ptrdiff_t at = 0;
+    for (; at + RUNS * RUN_BYTES <= bytes; at += RUNS * RUN_BYTES) {
+        pair_vector pairs[RUNS];
+        memset(pairs, 0, sizeof pairs);
+        for (int in = 0; in < RUNS * RUN_BYTES; in += RUNS * VECTOR_BYTES) {
+            for (int i = 0; i < RUNS; i++) {
+                pairs[i] += load_pairs(data + at + in + i * VECTOR_BYTES);
+            }
+        }
+        for (int i = 0; i < RUNS; i++) {
+            result += total_of_pairs(pairs[i]);
+        }
+    }
+    while (at + VECTOR_BYTES <= bytes) {
+        const ptrdiff_t end = at + RUN_BYTES < bytes ? at + RUN_BYTES : bytes;
+        pair_vector pairs = {0};
+        for (; at + VECTOR_BYTES <= end; at += VECTOR_BYTES) {
+            pairs += load_pairs(data + at);
+        }
+        result += total_of_pairs(pairs);
+    }
+    result -= TOP_BIT * (uint64_t)at / sizeof(stored);
+    for (; at < bytes; at += sizeof(stored)) {
+        result += value_at(data + at);
+    }
+    return result;
+}
+
+INLINE uint64_t sum(const char *data, ptrdiff_t step, ptrdiff_t n)
+{
+    if (step == sizeof(stored) && n >= SHORT_SUM) {
+        return sum_contiguous(data, n);
+    }
+    uint64_t result = 0, other = 0;
+    if (LINE_BYTES <= step && step < 2 * LINE_BYTES) { /* of next to every line */
+#pragma GCC unroll 1
+        for (; n > 0; n--) { /* one load, which is foreseen better than four */
+            result += value_at(data);
+            data += step;
+        }
+        return result;
+    }
+    for (; n >= 4; n -= 4) {
+        result += value_at(data);
+        other += value_at(data + step);
+        data += 2 * step;
+        result += value_at(data);
+        other += value_at(data + step);
+        data += 2 * step;
+    }
+    result += other;
+    for (; n > 0; n--) {
+        result += value_at(data);
+        data += step;
+    }
+    return result;
+}
+
+/* Several products at once: a multiplication takes three cycles until the next can use it, one of
+ * vectors fifteen. */
+#if defined(__AVX2__)
+NOINLINE uint64_t product_contiguous(const char *data, ptrdiff_t n)
+{
+    wide_vector product_of[PRODUCTS];
+    for (int i = 0; i < PRODUCTS; i++) {
+        product_of[i] = (wide_vector){1, 1, 1, 1};
+    }
+    for (ptrdiff_t k = 0; k < n; k += PRODUCTS * 4) {
+#pragma GCC unroll 8
+        for (int i = 0; i < PRODUCTS; i++) {
+            quad loaded;
+            memcpy(&loaded, data + (k + i * 4) * (ptrdiff_t)sizeof(stored), sizeof loaded);
+            product_of[i] *= __builtin_convertvector(loaded, wide_vector);
+        }
+    }
+    for (int i = 1; i < PRODUCTS; i++) {
+        product_of[0] *= product_of[i];
+    }
+    return product_of[0][0] * product_of[0][1] * product_of[0][2] * product_of[0][3];
+}
+#endif
+
+INLINE uint64_t product(const char *data, ptrdiff_t step, ptrdiff_t n)
+{
+    uint64_t result = 1;
+#if defined(__AVX2__)
+    if (step == sizeof(stored) && n >= PRODUCTS * 4) {
+        const ptrdiff_t whole = n / (PRODUCTS * 4) * (PRODUCTS * 4);
+        result = product_contiguous(data, whole);
+        data += whole * step;
+        n -= whole;
+    }
+#endif
+    uint64_t a = 1, b = 1, c = 1;
+    for (; n >= 4; n -= 4) {
+        result *= value_at(data);
+        a *= value_at(data + step);
+        data += 2 * step;
+        b *= value_at(data);
+        c *= value_at(data + step);
+        data += 2 * step;
+    }
+    result *= a * b * c;
+    for (; n > 0; n--) {
+        result *= value_at(data);
+        data += step;
+    }
+    return result;
+}
+
+/* Reads and writes an integer of 1, 2, 4 or 8 bytes. */
+INLINE uint64_t load_one(const char *from, size_t size)
+{
+    return size == 1   ? *(const uint8_t *)from
+           : size == 2 ? *(const uint16_t *)from
+           : size == 4 ? *(const uint32_t *)from
+                       : *(const uint64_t *)from;
+}
+
+INLINE void store_one(uint64_t value, char *to, size_t size)
+{
+    switch (size) {
+    case 1:
+        *(uint8_t *)to = (uint8_t)value;
+        break;
+    case 2:
+        *(uint16_t *)to = (uint16_t)value;
+        break;
+    case 4:
+        *(uint32_t *)to = (uint32_t)value;
+        break;
+    default:
+        *(uint64_t *)to = value;
+    }
+}
+
+#define OP add
+#define OF sum
+#define IDENTITY 0
+#define VALUE(a, b) ((a) + (b))
+#include "reduce_integers_op_template.h"
+
+#define OP multiply
+#define OF product
+#define IDENTITY 1
+#define VALUE(a, b) ((a) * (b))
+#include "reduce_integers_op_template.h"
+
+#endif

@@ -1,0 +1,8 @@
+#include <stdint.h>
+
+#define DTYPE uint8
+typedef uint8_t stored;
+typedef uint8_t unsigned_stored;
+typedef uint16_t pair;
+
+#include "reduce_integers.h"

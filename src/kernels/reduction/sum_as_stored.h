@@ -1,0 +1,31 @@
+/* Parts that are added as they are stored: for float and double. */
+#ifndef NUMC_SUM_AS_STORED_H
+#define NUMC_SUM_AS_STORED_H
+
+#include "reduction_kernels.h"
+
+typedef accumulator vector __attribute__((vector_size(VECTOR_BYTES)));
+
+INLINE vector load_vector_of_parts(const char *from)
+{
+    vector loaded;
+    memcpy(&loaded, from, sizeof loaded);
+    return loaded;
+}
+
+INLINE accumulator widen(stored x)
+{
+    return x;
+}
+
+INLINE stored narrow(accumulator x)
+{
+    return x;
+}
+
+INLINE stored negative_zero(void)
+{
+    return (stored)-0.0;
+}
+
+#endif

@@ -1,0 +1,64 @@
+/* Halves are added as float32 and rounded once. */
+#include "reduction_kernels.h"
+
+#if HAS_HALF_SUMS
+
+#define DTYPE float16
+typedef float accumulator;
+typedef uint32_t accumulator_bits;
+typedef accumulator vector __attribute__((vector_size(VECTOR_BYTES)));
+enum { PARTS = 1 };
+
+#if defined(__F16C__)
+typedef uint16_t stored;
+
+INLINE vector load_vector_of_parts(const char *from)
+{
+    return (vector)_mm256_cvtph_ps(_mm_loadu_si128((const void *)from));
+}
+
+INLINE float widen(uint16_t x)
+{
+    return _cvtsh_ss(x);
+}
+
+INLINE uint16_t narrow(float x)
+{
+    return _cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT);
+}
+
+INLINE uint16_t negative_zero(void)
+{
+    return 0x8000;
+}
+#else
+#include <arm_neon.h>
+
+typedef __fp16 stored;
+
+INLINE vector load_vector_of_parts(const char *from)
+{
+    float16x4_t loaded;
+    memcpy(&loaded, from, sizeof loaded);
+    return (vector)vcvt_f32_f16(loaded);
+}
+
+INLINE float widen(__fp16 x)
+{
+    return x;
+}
+
+INLINE __fp16 narrow(float x)
+{
+    return (__fp16)x;
+}
+
+INLINE __fp16 negative_zero(void)
+{
+    return (__fp16)-0.0f;
+}
+#endif
+
+#include "sum_kernel.h"
+
+#endif

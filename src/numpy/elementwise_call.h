@@ -1,0 +1,15 @@
+/* Element-wise calls: one plan each, by the layout of their operands. */
+#ifndef NUMC_ELEMENTWISE_CALL_H
+#define NUMC_ELEMENTWISE_CALL_H
+
+#include "operands.h"
+
+/* As call_directly(). */
+bool elementwise_call(const struct ufunc_call *call, PyObject **result);
+
+/* How many so far: in one loop, over axes, in ranges of an iterator on threads or of one on this thread. */
+extern struct elementwise_calls {
+    unsigned long long one_loop, nested, ranged, whole;
+} elementwise_calls;
+
+#endif
