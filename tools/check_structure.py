@@ -63,7 +63,6 @@ class File:
         self.includes = [(match[1], match.start()) for match in _INCLUDE.finditer(text)]
         code = _NOT_CODE.sub(_blank, text)
         # The bodies of macros are code, too, but nothing in them is a declaration.
-        self.macros = {m[1] for m in re.finditer(r"^#\s*define\s+(\w+)", code, re.MULTILINE)}
         self.names = defaultdict(list)
         for match in _NAME.finditer(code):
             self.names[match.group()].append(match.start())
@@ -147,8 +146,9 @@ def resolve(file, name, by_path, root):
     for path in (file.path.parent / name, root / name):
         if path in by_path:
             return by_path[path]
-    made = (file.path.parent / f"{name}.in", root / f"{name}.in")
-    return None if any(path.exists() for path in made) else False
+    made = re.compile(rf"\boutput: '{re.escape(Path(name).name)}'")
+    builds = root.rglob("meson.build")
+    return None if any(made.search(path.read_text(encoding="utf-8")) for path in builds) else False
 
 
 def check_includes(files, root):
@@ -196,10 +196,9 @@ def definitions(files):
 
 def check_headers(files):
     defined = definitions(files)
-    macros = {name for file in files for name in file.macros}
     for file in files:
         for name, position in file.declared.items():
-            if name in macros:
+            if name.isupper():  # a parameter of a template
                 continue
             where = defined.get(name)
             if where is None and file.is_header:
