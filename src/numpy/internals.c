@@ -2,6 +2,8 @@
 #include "internals.h"
 
 #include "devices.h"
+#include "measured_rates.h"
+#include "offload.h"
 #include "policy_in_use.h"
 #include "threads/cgroup.h"
 #include "threads/limit.h"
@@ -15,7 +17,7 @@ static void limit_device_memory(size_t bytes)
 
 static const struct pipeline_times *last_times(void)
 {
-    return &device_times;
+    return &offload_times;
 }
 
 int internals_add(PyObject *module)
@@ -26,7 +28,8 @@ int internals_add(PyObject *module)
         .read_quota = threads_read_quota,
         .quota = cgroup_cpus,
         .replace_device = devices_replace,
-        .set_clock = devices_set_clock,
+        .replace_rates = measured_rates_replace,
+        .replace_clock = measured_clock_replace,
         .limit_device_memory = limit_device_memory,
         .last_times = last_times,
     };

@@ -2,6 +2,8 @@
 #define NUMC_IMPORTS_NUMPY
 #include "numpy_api.h"
 
+#include "call.h"
+#include "device_functions.h"
 #include "elementwise_call.h"
 #include "engine/bandwidth.h"
 #include "environment.h"
@@ -11,7 +13,7 @@
 #include "matmul_call.h"
 #include "matmul_loop.h"
 #include "methods.h"
-#include "offload.h"
+#include "options.h"
 #include "plugin.h"
 #include "reduction_loop.h"
 #include "threads/limit.h"
@@ -196,8 +198,9 @@ static PyMethodDef methods[] = {
 static int execute(PyObject *module)
 {
     if (PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 || environment_apply() < 0 ||
-        failure_initialize() < 0 || operands_initialize() < 0 || methods_initialize() < 0 ||
-        offload_add_functions(module) < 0 || internals_add(module) < 0) {
+        failure_initialize() < 0 || call_initialize() < 0 || methods_initialize() < 0 ||
+        options_add_functions(module) < 0 || device_functions_add(module) < 0 ||
+        internals_add(module) < 0) {
         return -1;
     }
     return 0;

@@ -1,6 +1,6 @@
-/* What is put into a queue stays there until somebody waits for it, but for some that is done at
+/* What is put into a stream stays there until somebody waits for it, but for some that is done at
  * random: a missing dependency shows as a wrong result. */
-#include "fake_queue.h"
+#include "fake_stream.h"
 
 #include "fake_device.h"
 
@@ -29,12 +29,12 @@ void fake_free(struct fake *fake, char *block)
     free(block - HEADER);
 }
 
-void fake_run_until(struct fake *fake, struct queue *queue, uint64_t ticket)
+void fake_run_until(struct fake *fake, struct stream *stream, uint64_t ticket)
 {
-    while (queue->done < ticket) {
-        const struct operation operation = queue->operations[queue->done - queue->base];
+    while (stream->done < ticket) {
+        const struct operation operation = stream->operations[stream->done - stream->base];
         if (operation.kind == FOLLOW && !fake->lost) {
-            fake_run_until(fake, operation.queue, operation.ticket);
+            fake_run_until(fake, operation.stream, operation.ticket);
         } else if (operation.kind == COPY && !fake->lost) {
             memcpy(operation.to, operation.from, operation.bytes);
         } else if (operation.kind == MULTIPLY && !fake->lost) {
@@ -48,7 +48,7 @@ void fake_run_until(struct fake *fake, struct queue *queue, uint64_t ticket)
         } else if (operation.kind == RELEASE) {
             fake_free(fake, operation.to);
         }
-        queue->done++;
+        stream->done++;
     }
 }
 
@@ -60,36 +60,36 @@ static uint64_t random_below(struct fake *fake, uint64_t bound)
 
 void fake_run_some(struct fake *fake)
 {
-    for (struct queue *queue = fake->queues; queue != NULL; queue = queue->next) {
-        const uint64_t left = queue->count - queue->done;
+    for (struct stream *stream = fake->streams; stream != NULL; stream = stream->next) {
+        const uint64_t left = stream->count - stream->done;
         if (left > 0 && random_below(fake, 4) == 0) {
-            fake_run_until(fake, queue, queue->done + 1 + random_below(fake, left));
+            fake_run_until(fake, stream, stream->done + 1 + random_below(fake, left));
         }
     }
 }
 
 void fake_run_all(struct fake *fake)
 {
-    for (struct queue *queue = fake->queues; queue != NULL; queue = queue->next) {
-        fake_run_until(fake, queue, queue->count);
+    for (struct stream *stream = fake->streams; stream != NULL; stream = stream->next) {
+        fake_run_until(fake, stream, stream->count);
     }
 }
 
-enum status fake_put(struct fake *fake, struct queue *queue, const struct operation *operation)
+enum status fake_put(struct fake *fake, struct stream *stream, const struct operation *operation)
 {
-    if (queue->done == queue->count) {
-        queue->base = queue->count;
+    if (stream->done == stream->count) {
+        stream->base = stream->count;
     }
-    if (queue->count - queue->base == queue->room) {
-        const uint64_t room = 2 * queue->room;
-        struct operation *operations = realloc(queue->operations, room * sizeof *operations);
+    if (stream->count - stream->base == stream->room) {
+        const uint64_t room = 2 * stream->room;
+        struct operation *operations = realloc(stream->operations, room * sizeof *operations);
         if (operations == NULL) {
             return STATUS_NO_HOST_MEMORY;
         }
-        queue->operations = operations;
-        queue->room = room;
+        stream->operations = operations;
+        stream->room = room;
     }
-    queue->operations[queue->count++ - queue->base] = *operation;
+    stream->operations[stream->count++ - stream->base] = *operation;
     fake_run_some(fake);
     return STATUS_OK;
 }

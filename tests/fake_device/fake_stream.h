@@ -1,6 +1,6 @@
-/* What the fake device has, and what is in its queues. */
-#ifndef NUMC_FAKE_QUEUE_H
-#define NUMC_FAKE_QUEUE_H
+/* What the fake device has, and what is in its streams. */
+#ifndef NUMC_FAKE_STREAM_H
+#define NUMC_FAKE_STREAM_H
 
 #include "device/device.h"
 
@@ -10,7 +10,7 @@ enum operation_kind { FOLLOW, COPY, MULTIPLY, RELEASE };
 
 struct operation {
     enum operation_kind kind;
-    struct queue *queue; /* FOLLOW: until so much of it is done */
+    struct stream *stream; /* FOLLOW: until so much of it is done */
     uint64_t ticket;
     char *to;
     const char *from;
@@ -18,21 +18,21 @@ struct operation {
     struct gemm gemm;
 };
 
-struct queue {
-    struct queue *next;
+struct stream {
+    struct stream *next;
     struct operation *operations; /* from the one with ticket `base` on */
     uint64_t base, done, count, room;
 };
 
 struct event {
-    struct queue *queue;
+    struct stream *stream;
     uint64_t ticket;
 };
 
 struct fake {
     struct device device;
     pthread_mutex_t lock;
-    struct queue *queues;
+    struct stream *streams;
     uint64_t random;
     size_t used;
     long calls, fail_at, alive;
@@ -50,10 +50,10 @@ device_address fake_address(const char *pointer);
 char *fake_pointer(device_address address);
 void fake_free(struct fake *fake, char *block);
 
-enum status fake_put(struct fake *fake, struct queue *queue, const struct operation *operation);
+enum status fake_put(struct fake *fake, struct stream *stream, const struct operation *operation);
 
-/* Does what is in the queue, up to a ticket; some of what is in any queue; all. */
-void fake_run_until(struct fake *fake, struct queue *queue, uint64_t ticket);
+/* Does what is in the stream, up to a ticket; some of what is in any stream; all. */
+void fake_run_until(struct fake *fake, struct stream *stream, uint64_t ticket);
 void fake_run_some(struct fake *fake);
 void fake_run_all(struct fake *fake);
 

@@ -1,21 +1,10 @@
 /* Cuts a product into tiles: large enough to keep the device busy, small enough that the first are
  * back while the last are on their way, and that they fit into the memory. */
-#include "plan.h"
+#include "device_plan.h"
 
-enum {
-    /* Rows of one large product. Fewer rows leave multiprocessors idle, more make the ends longer
-     * where nothing overlaps. */
-    PANEL = 400,
-    LEAST_PANEL = 256,
-    PANELS_OF_SMALL = 4,
-    MOST_PANELS = 16,
-    ROUND = 64,
-    ALIGNMENT = 256,
-};
+#include "device_cutoffs.h"
 
-static const size_t LEAST_TILE_BYTES = (size_t)1 << 20;
-static const size_t SMALL_MATRIX_BYTES = (size_t)8 << 20; /* below, tiles are of many matrices */
-static const size_t STACK_BYTES = (size_t)8 << 20;
+enum { ROUND = 64, ALIGNMENT = 256 };
 
 static ptrdiff_t at_least(ptrdiff_t a, ptrdiff_t b)
 {
@@ -32,8 +21,8 @@ static ptrdiff_t divide_up(ptrdiff_t a, ptrdiff_t b)
     return (a + b - 1) / b;
 }
 
-/* Of each of so many parts of an extent, the last of which may be smaller. */
-static ptrdiff_t extent_of_part(ptrdiff_t extent, ptrdiff_t count)
+/* Of each of so many panels of an extent, the last of which may be smaller. */
+static ptrdiff_t extent_of_panel(ptrdiff_t extent, ptrdiff_t count)
 {
     return divide_up(divide_up(extent, count), ROUND) * ROUND;
 }
@@ -81,7 +70,7 @@ static size_t matrix_bytes(const struct matmul_task *task)
     return task->type.size * (size_t)(task->m * task->k + task->k * task->n + task->m * task->n);
 }
 
-static void choose_extents(struct plan *plan)
+static void choose_extents(struct device_plan *plan)
 {
     const struct matmul_task *task = &plan->task;
     const size_t bytes = matrix_bytes(task);
@@ -94,11 +83,11 @@ static void choose_extents(struct plan *plan)
         return;
     }
     const ptrdiff_t longer = at_least(task->m, task->n);
-    ptrdiff_t panels = at_most(longer / LEAST_PANEL, PANELS_OF_SMALL);
-    panels = at_most(at_least(panels, longer / PANEL), MOST_PANELS);
+    ptrdiff_t panels = at_most(longer / LEAST_PANEL_ROWS, PANELS_OF_SMALL);
+    panels = at_most(at_least(panels, longer / PANEL_ROWS), MOST_PANELS);
     panels = at_most(panels, (ptrdiff_t)(bytes / LEAST_TILE_BYTES));
     panels = at_least(at_least(panels / task->batch, panels > 1 ? 2 : 1), 1);
-    const ptrdiff_t extent = at_most(extent_of_part(longer, panels), longer);
+    const ptrdiff_t extent = at_most(extent_of_panel(longer, panels), longer);
     if (task->n > task->m) {
         plan->columns = extent;
     } else {
@@ -106,13 +95,13 @@ static void choose_extents(struct plan *plan)
     }
 }
 
-/* Whether all of the operand's parts stay on the device, from their turn on. */
-static bool comes_in_turns(const struct plan *plan, enum operand operand)
+/* Whether all of the operand's panels stay on the device, from their turn on. */
+static bool comes_in_turns(const struct device_plan *plan, enum operand operand)
 {
     return plan->in_turns && operand != OPERAND_C;
 }
 
-static void describe(struct plan *plan)
+static void describe(struct device_plan *plan)
 {
     const struct matmul_task *task = &plan->task;
     const bool a_shared = is_shared(task, &task->a), b_shared = is_shared(task, &task->b);
@@ -121,8 +110,8 @@ static void describe(struct plan *plan)
     plan->column_count = divide_up(task->n, plan->columns);
     plan->tiles = plan->batches * plan->row_count * plan->column_count;
 
-    struct slots *a = &plan->slots[OPERAND_A], *b = &plan->slots[OPERAND_B],
-                 *c = &plan->slots[OPERAND_C];
+    struct panels *a = &plan->panels[OPERAND_A], *b = &plan->panels[OPERAND_B],
+                  *c = &plan->panels[OPERAND_C];
     if (plan->row_count > 1) {
         a->uses = 1;
     } else if (a_shared) {
@@ -140,43 +129,43 @@ static void describe(struct plan *plan)
     b->transposed = lies_transposed(&task->b, task->k, task->n);
     c->transposed = false;
     for (enum operand i = OPERAND_A; i < OPERANDS; i++) {
-        struct slots *slots = &plan->slots[i];
-        slots->parts = !comes_in_turns(plan, i) ? divide_up(plan->tiles, slots->uses)
-                       : i == OPERAND_A         ? plan->row_count
-                                                : plan->column_count;
-        slots->bytes = (slots->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        struct panels *panels = &plan->panels[i];
+        panels->count = !comes_in_turns(plan, i) ? divide_up(plan->tiles, panels->uses)
+                        : i == OPERAND_A         ? plan->row_count
+                                                 : plan->column_count;
+        panels->bytes = (panels->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     }
 }
 
-static void choose_depths(struct plan *plan, ptrdiff_t depth)
+static void choose_depths(struct device_plan *plan, ptrdiff_t depth)
 {
     plan->bytes = 0;
     for (enum operand i = OPERAND_A; i < OPERANDS; i++) {
-        struct slots *slots = &plan->slots[i];
+        struct panels *panels = &plan->panels[i];
         /* Two of what stays for several tiles: the next one comes while the last is in use. */
-        slots->depth = at_most(slots->parts, slots->uses == 1 ? depth : at_most(depth, 2));
+        panels->depth = at_most(panels->count, panels->uses == 1 ? depth : at_most(depth, 2));
         if (comes_in_turns(plan, i)) {
-            slots->depth = slots->parts;
+            panels->depth = panels->count;
         }
-        slots->offset = plan->bytes;
-        plan->bytes += (size_t)slots->depth * slots->bytes;
+        panels->offset = plan->bytes;
+        plan->bytes += (size_t)panels->depth * panels->bytes;
     }
     plan->spare_offset = 0;
     if (gemm_has_spare(plan->task.type, plan->task.k)) {
         plan->spare_offset = plan->bytes;
-        plan->bytes += (size_t)at_most(plan->tiles, PLAN_QUEUES) * plan->slots[OPERAND_C].bytes;
+        plan->bytes += (size_t)at_most(plan->tiles, PLAN_STREAMS) * plan->panels[OPERAND_C].bytes;
     }
 }
 
 /* Makes tiles smaller, in the order in which it costs least. */
-static bool shrink(struct plan *plan)
+static bool shrink(struct device_plan *plan)
 {
     if (plan->batch > 1) {
         plan->batch = divide_up(plan->batch, 2);
-    } else if (plan->rows > LEAST_PANEL && plan->rows >= plan->columns / 8) {
-        plan->rows = extent_of_part(plan->rows, 2);
-    } else if (plan->columns > LEAST_PANEL) {
-        plan->columns = extent_of_part(plan->columns, 2);
+    } else if (plan->rows > LEAST_PANEL_ROWS && plan->rows >= plan->columns / 8) {
+        plan->rows = extent_of_panel(plan->rows, 2);
+    } else if (plan->columns > LEAST_PANEL_ROWS) {
+        plan->columns = extent_of_panel(plan->columns, 2);
     } else if (plan->rows > 1) {
         plan->rows = divide_up(plan->rows, 2);
     } else if (plan->columns > 1) {
@@ -187,7 +176,7 @@ static bool shrink(struct plan *plan)
     return true;
 }
 
-static bool fits(struct plan *plan, size_t budget)
+static bool fits(struct device_plan *plan, size_t budget)
 {
     describe(plan);
     for (ptrdiff_t depth = PLAN_MOST_DEPTH; depth >= 2; depth /= 2) {
@@ -204,20 +193,20 @@ static bool fits(struct plan *plan, size_t budget)
 static bool gains_by_turns(const struct matmul_task *task)
 {
     const ptrdiff_t extent = at_most(at_most(task->m, task->n), 2 * task->k);
-    ptrdiff_t least = 4096;
+    ptrdiff_t least = LEAST_TURNS_EXTENT;
     if (task->type.kind == ELEMENT_FLOAT && task->type.size != 4) { /* on tensor cores */
-        least = task->type.size == 8 ? 8192 : PTRDIFF_MAX;
+        least = task->type.size == 8 ? LEAST_TURNS_EXTENT_DOUBLE : PTRDIFF_MAX;
     }
     return task->batch == 1 && extent >= least;
 }
 
 static ptrdiff_t extent_in_turns(ptrdiff_t extent)
 {
-    enum { LEAST_COUNT = 4, MOST = 2048 };
-    return extent_of_part(extent, at_least(extent / MOST, LEAST_COUNT));
+    enum { LEAST_COUNT = 4 };
+    return extent_of_panel(extent, at_least(extent / MOST_TURNS_EXTENT, LEAST_COUNT));
 }
 
-bool plan_make_in_turns(struct plan *plan, const struct matmul_task *task, size_t budget)
+bool plan_make_in_turns(struct device_plan *plan, const struct matmul_task *task, size_t budget)
 {
     plan->task = stored_by_rows(task);
     plan->in_turns = true;
@@ -227,7 +216,7 @@ bool plan_make_in_turns(struct plan *plan, const struct matmul_task *task, size_
     return fits(plan, budget);
 }
 
-bool plan_make(struct plan *plan, const struct matmul_task *task, size_t budget)
+bool plan_make(struct device_plan *plan, const struct matmul_task *task, size_t budget)
 {
     if (gains_by_turns(task) && plan_make_in_turns(plan, task, budget)) {
         return true;
@@ -245,12 +234,12 @@ bool plan_make(struct plan *plan, const struct matmul_task *task, size_t budget)
 }
 
 /* The first row, column and matrix of a tile. */
-struct place {
+struct tile_origin {
     ptrdiff_t batch, row, column;
 };
 
 /* A square of tiles grows by a column and a row, then comes what is left of the longer side. */
-static struct place place_in_turn(const struct plan *plan, ptrdiff_t tile)
+static struct tile_origin origin_in_turn(const struct device_plan *plan, ptrdiff_t tile)
 {
     const ptrdiff_t side = at_most(plan->row_count, plan->column_count);
     ptrdiff_t row, column;
@@ -270,94 +259,94 @@ static struct place place_in_turn(const struct plan *plan, ptrdiff_t tile)
             row = tile % side;
         }
     }
-    return (struct place){.row = row * plan->rows, .column = column * plan->columns};
+    return (struct tile_origin){.row = row * plan->rows, .column = column * plan->columns};
 }
 
-static struct place place_of(const struct plan *plan, ptrdiff_t tile)
+static struct tile_origin origin_of(const struct device_plan *plan, ptrdiff_t tile)
 {
     if (plan->in_turns) {
-        return place_in_turn(plan, tile);
+        return origin_in_turn(plan, tile);
     }
     const bool stays = is_shared(&plan->task, &plan->task.b);
     const ptrdiff_t outer = tile / plan->row_count;
-    return (struct place){
+    return (struct tile_origin){
         .batch = (stays ? outer % plan->batches : outer / plan->column_count) * plan->batch,
         .row = tile % plan->row_count * plan->rows,
         .column = (stays ? outer / plan->batches : outer % plan->column_count) * plan->columns,
     };
 }
 
-struct tile_of_plan plan_tile(const struct plan *plan, ptrdiff_t index)
+struct plan_tile plan_tile(const struct device_plan *plan, ptrdiff_t index)
 {
-    const struct place place = place_of(plan, index);
-    struct tile_of_plan tile = {
-        .batch = at_most(plan->batch, plan->task.batch - place.batch),
-        .m = at_most(plan->rows, plan->task.m - place.row),
-        .n = at_most(plan->columns, plan->task.n - place.column),
+    const struct tile_origin origin = origin_of(plan, index);
+    struct plan_tile tile = {
+        .batch = at_most(plan->batch, plan->task.batch - origin.batch),
+        .m = at_most(plan->rows, plan->task.m - origin.row),
+        .n = at_most(plan->columns, plan->task.n - origin.column),
     };
     for (int i = 0; i < OPERANDS; i++) {
-        tile.part[i] = index / plan->slots[i].uses;
+        tile.panel[i] = index / plan->panels[i].uses;
     }
     if (plan->in_turns) {
-        tile.part[OPERAND_A] = place.row / plan->rows;
-        tile.part[OPERAND_B] = place.column / plan->columns;
+        tile.panel[OPERAND_A] = origin.row / plan->rows;
+        tile.panel[OPERAND_B] = origin.column / plan->columns;
     }
     return tile;
 }
 
-bool plan_tile_is_first(const struct plan *plan, ptrdiff_t index, enum operand operand)
+bool plan_tile_is_first(const struct device_plan *plan, ptrdiff_t index, enum operand operand)
 {
     if (comes_in_turns(plan, operand)) {
-        const struct place place = place_of(plan, index);
-        return (operand == OPERAND_A ? place.column : place.row) == 0;
+        const struct tile_origin origin = origin_of(plan, index);
+        return (operand == OPERAND_A ? origin.column : origin.row) == 0;
     }
-    return index % plan->slots[operand].uses == 0;
+    return index % plan->panels[operand].uses == 0;
 }
 
-struct part plan_part(const struct plan *plan, ptrdiff_t index, enum operand operand)
+struct panel plan_panel(const struct device_plan *plan, ptrdiff_t index, enum operand operand)
 {
     const struct matmul_task *task = &plan->task;
-    const struct place place = place_of(plan, index);
-    const struct tile_of_plan tile = plan_tile(plan, index);
-    struct part part = {
+    const struct tile_origin origin = origin_of(plan, index);
+    const struct plan_tile tile = plan_tile(plan, index);
+    struct panel panel = {
         operand == OPERAND_A   ? task->a
         : operand == OPERAND_B ? task->b
                                : task->c,
         tile.batch,
         operand == OPERAND_B ? task->k : tile.m,
         operand == OPERAND_A ? task->k : tile.n,
-        tile.part[operand],
+        tile.panel[operand],
     };
-    part.from.data += place.batch * part.from.batch_step;
+    panel.from.data += origin.batch * panel.from.batch_step;
     if (operand != OPERAND_B) {
-        part.from.data += place.row * part.from.row_step;
+        panel.from.data += origin.row * panel.from.row_step;
     }
     if (operand != OPERAND_A) {
-        part.from.data += place.column * part.from.column_step;
+        panel.from.data += origin.column * panel.from.column_step;
     }
-    if (operand != OPERAND_C && is_shared(task, &part.from)) {
-        part.batch = 1;
+    if (operand != OPERAND_C && is_shared(task, &panel.from)) {
+        panel.batch = 1;
     }
-    if (plan->slots[operand].transposed) {
-        const ptrdiff_t rows = part.rows;
-        part.rows = part.columns;
-        part.columns = rows;
-        part.from = transpose(part.from);
+    if (plan->panels[operand].transposed) {
+        const ptrdiff_t rows = panel.rows;
+        panel.rows = panel.columns;
+        panel.columns = rows;
+        panel.from = transpose(panel.from);
     }
-    return part;
+    return panel;
 }
 
-device_address plan_address(const struct plan *plan, device_address base, enum operand operand,
-                            ptrdiff_t part)
+device_address plan_address(const struct device_plan *plan, device_address base,
+                            enum operand operand, ptrdiff_t panel)
 {
-    const struct slots *slots = &plan->slots[operand];
-    return base + slots->offset + (size_t)(part % slots->depth) * slots->bytes;
+    const struct panels *panels = &plan->panels[operand];
+    return base + panels->offset + (size_t)(panel % panels->depth) * panels->bytes;
 }
 
-device_address plan_spare(const struct plan *plan, device_address base, ptrdiff_t tile)
+device_address plan_spare(const struct device_plan *plan, device_address base, ptrdiff_t tile)
 {
-    const size_t queue = (size_t)(tile % PLAN_QUEUES);
+    const size_t stream = (size_t)(tile % PLAN_STREAMS);
     return plan->spare_offset == 0
                ? 0
-               : base + plan->spare_offset + queue * plan->slots[OPERAND_C].bytes;
+               : base + plan->spare_offset + stream * plan->panels[OPERAND_C].bytes;
 }
