@@ -8,8 +8,9 @@
 
 struct loop {
     struct elementwise engine;
-    const struct reduction_kernel *reduction; /* for calls that reduce or accumulate; NULL: NumPy's loop */
-    PyObject *serial_if;               /* called before threads run it, unless NULL */
+    const struct reduction_kernel
+        *reduction;      /* for calls that reduce or accumulate; NULL: NumPy's loop */
+    PyObject *serial_if; /* called before threads run it, unless NULL */
 };
 
 /* Whether the engine may run a loop of these dtypes: not if elements are Python objects, or have

@@ -1,12 +1,10 @@
 /* The operands of a call, as they are handed to a ufunc: read once, before anything is decided. */
 #include "operands.h"
 
-#include <float.h>
-#include <limits.h>
-#include <math.h>
+#include "numpy_private.h"
 
-/* A flag that NumPy does not publish: the first write to np.broadcast_arrays' result warns. */
-static const int WARN_ON_WRITE = INT_MIN;
+#include <float.h>
+#include <math.h>
 
 static PyObject *out_keyword;
 
@@ -142,8 +140,7 @@ bool operands_read(struct ufunc_call *call, PyObject *const *args, size_t count,
     }
     call->array[inputs] = (PyArrayObject *)out;
     return out == NULL || (is_plain(call->array[inputs], call->row->output) &&
-                           (PyArray_FLAGS(call->array[inputs]) &
-                            (NPY_ARRAY_WRITEABLE | WARN_ON_WRITE)) == NPY_ARRAY_WRITEABLE);
+                           private_is_writable(call->array[inputs]));
 }
 
 /* ---- the output ---- */
