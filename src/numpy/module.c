@@ -2,6 +2,7 @@
 #define NUMC_IMPORTS_NUMPY
 #include "numpy_api.h"
 
+#include "call.h"
 #include "device_functions.h"
 #include "elementwise_call.h"
 #include "engine/bandwidth.h"
@@ -170,7 +171,7 @@ static int initialize_process(void)
 {
     static int (*const steps[])(void) = {
         environment_apply,  private_initialize,  options_initialize,
-        failure_initialize, operands_initialize, methods_initialize,
+        failure_initialize, call_initialize, methods_initialize,
     };
     static size_t done;
     for (; done < sizeof steps / sizeof *steps; done++) {

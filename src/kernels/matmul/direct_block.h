@@ -1,13 +1,13 @@
-/* Some rows of c and neighbouring columns of them, in vectors of FEW_BYTES that are summed in lanes of
- * LANE; included by matmul_direct.h once per width. */
-#define few JOIN(JOIN(few, DTYPE), FEW_BYTES)
-#define sums JOIN(JOIN(few_sums, DTYPE), FEW_BYTES)
+/* Some rows of c and contiguous columns of them, in vectors of FEW_BYTES that are summed in lanes of
+ * LANE; included by direct_template.h once per width. */
+#define few JOIN(few, FEW_BYTES)
+#define sums JOIN(few_sums, FEW_BYTES)
 
-typedef ELEMENT few __attribute__((vector_size(FEW_BYTES)));
-typedef LANE sums __attribute__((vector_size(FEW_BYTES / sizeof(ELEMENT) * sizeof(LANE))));
+typedef element few __attribute__((vector_size(FEW_BYTES)));
+typedef LANE sums __attribute__((vector_size(FEW_BYTES / sizeof(element) * sizeof(LANE))));
 
-INLINE void JOIN(JOIN(direct_block, DTYPE), FEW_BYTES)(const struct product *x, ptrdiff_t row,
-                                                       ptrdiff_t at, int rows, int vectors)
+INLINE void JOIN(block, FEW_BYTES)(const struct product *x, ptrdiff_t row, ptrdiff_t at, int rows,
+                                   int vectors)
 {
     sums sum[4][8];
     const char *a = x->a.data + row * x->a.row_step, *b = x->b.data + at;
@@ -25,8 +25,12 @@ INLINE void JOIN(JOIN(direct_block, DTYPE), FEW_BYTES)(const struct product *x, 
             const sums column = __builtin_convertvector(stored, sums);
 #pragma GCC unroll 4
             for (int r = 0; r < rows; r++) {
-                const sums factor = *(const ELEMENT *)(a + r * x->a.row_step) - (sums){0};
-                sum[r][v] = ADD_PRODUCTS(sum[r][v], factor, column);
+                const sums factor = *(const element *)(a + r * x->a.row_step) - (sums){0};
+#if defined(FUSED)
+                sum[r][v] = JOIN(add_products, FEW_BYTES)(sum[r][v], factor, column);
+#else
+                sum[r][v] += factor * column;
+#endif
             }
         }
         a += x->a.column_step;
@@ -43,12 +47,11 @@ INLINE void JOIN(JOIN(direct_block, DTYPE), FEW_BYTES)(const struct product *x, 
 
 /* The columns from `at` bytes on; the last vector ends with the row, whatever it shares with the one
  * before. */
-INLINE void JOIN(JOIN(direct_rest, DTYPE), FEW_BYTES)(const struct product *x, ptrdiff_t row,
-                                                      ptrdiff_t at, int rows)
+INLINE void JOIN(rest_by, FEW_BYTES)(const struct product *x, ptrdiff_t row, ptrdiff_t at, int rows)
 {
-    const ptrdiff_t end = x->n * (ptrdiff_t)sizeof(ELEMENT);
+    const ptrdiff_t end = x->n * (ptrdiff_t)sizeof(element);
     for (; at < end; at += FEW_BYTES) {
-        JOIN(JOIN(direct_block, DTYPE), FEW_BYTES)
+        JOIN(block, FEW_BYTES)
         (x, row, at + FEW_BYTES <= end ? at : end - FEW_BYTES, rows, 1);
     }
 }

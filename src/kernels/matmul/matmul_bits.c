@@ -1,5 +1,8 @@
-/* Truth values as bits: a set bit of a row of a ORs a row of b into the row of c, 64 columns to a
+/* Products of truth values as bits: a set bit of a row of a ORs a row of b into the row of c, 64 columns to a
  * word, until every bit of the sum is set. */
+#include "matmul_kernels.h"
+
+#include "kernels/vector.h"
 
 static ptrdiff_t at_most_64(ptrdiff_t count)
 {
@@ -344,3 +347,12 @@ static void direct_bool(const struct product *x)
     }
     by_elements_bool(x, column);
 }
+
+static const struct matmul_bits truth_values = {
+    .pack = pack_bits,
+    .multiply = multiply_bits,
+    .dots = dots_of_bits,
+    .direct = direct_bool,
+};
+
+const struct matmul_kernel KERNEL = {.kind = 'b', .item_size = 1, .bits = &truth_values};

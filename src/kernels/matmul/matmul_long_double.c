@@ -1,26 +1,36 @@
-/* long double: panels of plain copies, and a tile as large as the x87 stack allows. A sum is what
- * NumPy's loop computes, to the bit: products are added to it in ascending k. */
+/* Products of long doubles: panels of plain copies, and a tile as large as the x87 stack allows. Products are
+ * added in ascending order of k, so that a sum has the bits of NumPy's loop. */
+#include "matmul_kernels.h"
 
-enum { LONG_DOUBLE_TILE = 2 };
+#include "kernels/vector.h"
 
-#define PACK pack_long_double
-#define UNIT LONG_DOUBLE_TILE
-#define WORDS 1
-#define ELEMENT long double
-#define LANE long double
-#define GROUP 1
-#define ENCODE AS_IT_IS
-#define IN_PAIRS 0
-#define AS_WORDS 0
-#define FACTOR 0
-#include "matmul_pack.h"
-#undef ELEMENT
-#undef LANE
-#undef GROUP
-#undef IN_PAIRS
+typedef long double element;
+typedef long double lane;
 
-static void tile_long_double(const char *a_, const char *b_, ptrdiff_t groups, char *c,
-                             ptrdiff_t c_row, bool accumulate)
+enum { ROWS = 2, COLUMNS = 2, GROUP = 1, A_WORDS = 1, B_WORDS = 1 };
+enum { A_AS_WORDS = 0, B_AS_WORDS = 0, WINOGRAD = 0 };
+
+INLINE void encode_a(const element *e, lane *word)
+{
+    word[0] = e[0];
+}
+
+INLINE void encode_b(const element *e, lane *word)
+{
+    word[0] = e[0];
+}
+
+#include "pack_template.h"
+
+/* Rows and columns alike. */
+static void pack_units(char *panel, const char *from, ptrdiff_t unit_step, ptrdiff_t k_step,
+                       ptrdiff_t count, ptrdiff_t k)
+{
+    pack_panel(true, panel, from, unit_step, k_step, count, k);
+}
+
+static void compute_tile(const char *a_, const char *b_, ptrdiff_t groups, char *c, ptrdiff_t c_row,
+                         bool accumulate)
 {
     const long double *a = (const long double *)a_, *b = (const long double *)b_;
     long double *upper = (long double *)c, *lower = (long double *)(c + c_row);
@@ -38,7 +48,7 @@ static void tile_long_double(const char *a_, const char *b_, ptrdiff_t groups, c
     lower[1] = sum11;
 }
 
-static void direct_long_double(const struct product *x)
+static void compute_directly(const struct product *x)
 {
     for (ptrdiff_t row = 0; row < x->m; row++) {
         for (ptrdiff_t column = 0; column < x->n; column++) {
@@ -54,17 +64,17 @@ static void direct_long_double(const struct product *x)
     }
 }
 
-static const struct matmul_kernel matmul_long_double = {
+const struct matmul_kernel KERNEL = {
     .kind = 'f',
     .item_size = sizeof(long double),
     .sum_size = sizeof(long double),
-    .rows = LONG_DOUBLE_TILE,
-    .columns = LONG_DOUBLE_TILE,
+    .rows = ROWS,
+    .columns = COLUMNS,
     .group = 1,
     .a_group_bytes = sizeof(long double),
     .b_group_bytes = sizeof(long double),
-    .pack_a = pack_long_double,
-    .pack_b = pack_long_double,
-    .tile = tile_long_double,
-    .direct = direct_long_double,
+    .pack_a = pack_units,
+    .pack_b = pack_units,
+    .tile = compute_tile,
+    .direct = compute_directly,
 };
