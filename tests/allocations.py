@@ -40,6 +40,7 @@ CALLS = {
     "sums of rows": ("add.reduce", (floats,), {"axis": 1}),
     "sums of columns": ("add.reduce", (square,), {"axis": 0}),
     "sums of many columns": ("add.reduce", (np.ones((600, 3000)),), {"axis": 0}),
+    "sums of columns in large blocks": ("add.reduce", (np.ones((600, 3000)),), {"axis": 0}),
     "running sum": ("add.accumulate", (square.ravel(),), {}),
     "integers": ("matmul", (square, square.T), {}),
     "bytes": ("matmul", (square.astype("b"), square.astype("b")), {}),
@@ -80,7 +81,7 @@ def outcome(name, expected, nth):
     ufunc = ours(name)
     run = call_on_device if "device" in name else call
     nc.set_config(threads=3)
-    _numc_test.set_parallel_threshold(1)
+    _numc_test.set_policy(1, True, "large blocks" not in name)
     assert malloc.failing_malloc_arm(LIBRARY.encode(), nth)
     try:
         result = run(name, ufunc)

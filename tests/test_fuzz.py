@@ -463,6 +463,23 @@ def test_reductions(case):
     check(case)
 
 
+@pytest.fixture
+def late_workers():
+    """As in production, where nobody waits for workers, and blocks are large."""
+    before = _numc_test.set_policy(500, False, False)
+    numc_ufuncs.set_config(threads=16)
+    yield
+    numc_ufuncs.set_config(threads=3)
+    _numc_test.set_policy(*before)
+
+
+@pytest.mark.usefixtures("late_workers")
+@profile("reduce")
+@given(strategy(reduce_case))
+def test_reductions_with_late_workers(case):
+    check(case)
+
+
 @profile("parallel")
 @given(strategy(parallel_case))
 def test_every_ufunc_of_numpy(case):

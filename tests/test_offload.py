@@ -11,7 +11,7 @@ from devices import on_device, operand, run
 from numpy.testing import assert_array_equal
 
 import numc_ufuncs as nc
-from numc_ufuncs import _core
+from numc_ufuncs import _core, _cuda
 
 
 @pytest.fixture
@@ -126,6 +126,94 @@ def test_no_device_raises_when_asked_for_and_is_no_matter_otherwise():
     assert right and "device='cuda:0' cannot be used: " in message
 
 
+LOADED_AGAIN = """
+import json, _numc_test, numpy as np, numc_ufuncs as nc
+from numc_ufuncs import _cuda
+a, found = np.ones((300, 300)), []
+asked = []
+def library():
+    asked.append(1)
+    return "/nonexistent.so"
+_cuda.library = library
+for device in ("cuda", "cuda", "auto", "auto"):
+    try:
+        with nc.config(device=device): nc.matmul(a, a)
+        found.append(nc.last_call()["reason"])
+    except RuntimeError as error: found.append(str(error))
+_cuda.library = lambda: _numc_test.__file__
+with nc.config(device="cuda"): right = bool((nc.matmul(a, a) == 300).all())
+print(json.dumps([found, len(asked), right, nc.last_call()["device"], nc.info()["devices"]]))
+"""
+
+
+def test_a_library_that_did_not_load_is_tried_again_when_asked_for():
+    """And by no call that did not ask for a device: those go by what is known."""
+    found, asked, right, device, devices = run(LOADED_AGAIN)
+    assert all("/nonexistent.so" in text for text in found)
+    assert asked == 2 and right and device == "fake"
+    assert devices == ["cpu", "cuda:0 (fake 0)", "cuda:1 (fake 1)"]
+
+
+INTERRUPTED = """
+import json, signal, _numc_test, numpy as np, numc_ufuncs as nc
+from numc_ufuncs import _cuda
+class Alarm(Exception): pass
+def on_alarm(*_): raise Alarm
+signal.signal(signal.SIGALRM, on_alarm)
+class pathfinder:
+    DynamicLibNotFoundError = RuntimeError
+    def load_nvidia_dynamic_lib(name): signal.raise_signal(SIGNAL)
+import sys; sys.modules["cuda.pathfinder"] = pathfinder
+_cuda.library = lambda: _numc_test.__file__
+_numc_test.set_fake_clock(1.0)
+a = np.ones((300, 300))
+found = []
+for device in ("auto", "auto", "cuda"):
+    try:
+        with nc.config(device=device): nc.matmul(a, a)
+        found.append(nc.last_call()["reason"])
+    except BaseException as error: found.append(type(error).__name__)
+del sys.modules["cuda.pathfinder"]
+with nc.config(device="cuda"): right = bool((nc.matmul(a, a) == 300).all())
+print(json.dumps([found, right, nc.last_call()["device"]]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("signal", "exception"), [("signal.SIGINT", "KeyboardInterrupt"), ("signal.SIGALRM", "Alarm")]
+)
+def test_what_a_signals_handler_raises_reaches_the_caller(signal, exception):
+    """While Python is asked where cuBLAS is. The next call starts the device after all."""
+    found, right, device = run(INTERRUPTED.replace("SIGNAL", signal))
+    assert found == ["starting a device would take longer", exception, exception]
+    assert right and device == "fake"
+
+
+def test_no_library_comes_from_the_working_directory(tmp_path, monkeypatch):
+    folder = tmp_path / "nvidia" / "cu13" / "lib"
+    folder.mkdir(parents=True)
+    (folder / "libcublas.so.13").touch()
+    monkeypatch.chdir(tmp_path)
+    for entry, found in (("", False), (".", False), (str(tmp_path), True)):
+        monkeypatch.setattr("sys.path", [entry])
+        assert any("nvidia" in path for path in _cuda.cublas()) == found
+
+
+@pytest.mark.usefixtures("fake")
+def test_a_stack_ends_when_a_product_of_it_failed():
+    """NumPy calls the loop once per product where the strides of a stack are uneven."""
+    a = np.ones((4, 5, 60, 60))[:, ::2]
+    out = np.zeros((4, 3, 60, 60))
+    _numc_test.fail_device_call(1, False)
+    before = _numc_test.device_calls()
+    with nc.config(device="cuda"):
+        with pytest.raises(RuntimeError, match="fake device failed"):
+            nc.matmul(a, a, out=out)
+        assert not out.any()
+        assert _numc_test.device_calls() < before + 20
+        assert (nc.matmul(a, a) == 60).all()
+
+
 FORK = """
 import json, os, _numc_test, numpy as np, numc_ufuncs as nc
 fake = FAKE
@@ -163,57 +251,102 @@ def test_what_libraries_compute_for_themselves_raises_nothing():
             nc.matmul(a * 1e300, a.T)
 
 
-# ---- the choice ----
+# ---- placement ----
 
 
-def test_the_start_is_paid_only_when_the_time_lost_exceeds_it():
+@pytest.fixture
+def waiting():
+    """The fake device, not started, and a clock that tests set."""
+    _numc_test.use_fake_device(1 << 28, False)
+    yield
+    _numc_test.set_fake_clock(0)
+    _numc_test.use_fake_device(0)
+
+
+def test_the_start_is_paid_only_when_the_time_lost_exceeds_it(waiting):
     """A clock that advances 0.2 s at each look: each call on the CPU seems to take as long."""
     a = np.ones((300, 300), np.int8)
-    _numc_test.use_fake_device(1 << 28, 0.2)
-    try:
-        calls = []
-        for _ in range(3):
-            nc.matmul(a, a)
-            calls.append(nc.last_call())
-        assert [call["device"] for call in calls] == ["cpu", "cpu", "fake"]
-        assert "starting" in calls[0]["reason"] and "starting" in calls[1]["reason"]
-        assert calls[2]["reason"] == "sooner done there"
-        with nc.config(device="cpu"):
-            nc.matmul(a, a)
-        assert nc.last_call()["device"] == "cpu" and nc.last_call()["reason"] == "asked for"
-        nc.matmul(np.ones((3, 3)), np.ones((3, 3)))
-        assert nc.last_call()["reason"] == "too small for a device"
-    finally:
-        _numc_test.use_fake_device(0)
+    _numc_test.set_fake_clock(0.2)
+    calls = []
+    for _ in range(4):
+        nc.matmul(a, a)
+        calls.append(nc.last_call())
+    assert [call["device"] for call in calls] == ["cpu", "cpu", "cpu", "fake"]
+    assert all("starting" in call["reason"] for call in calls[:3])
+    assert calls[3]["reason"] == "sooner done there"
+    with nc.config(device="cpu"):
+        nc.matmul(a, a)
+    assert nc.last_call()["device"] == "cpu" and nc.last_call()["reason"] == "asked for"
+    nc.matmul(np.ones((3, 3)), np.ones((3, 3)))
+    assert nc.last_call()["reason"] == "too small for a device"
 
 
-def test_a_short_script_does_not_wait_for_a_device():
+def test_a_short_script_does_not_wait_for_a_device(waiting):
     a = np.ones((300, 300))
-    _numc_test.use_fake_device(1 << 28, 1e-3)
-    try:
-        for _ in range(20):
-            nc.matmul(a, a)
-            assert "starting" in nc.last_call()["reason"]
-    finally:
-        _numc_test.use_fake_device(0)
+    _numc_test.set_fake_clock(1e-3)
+    for _ in range(20):
+        nc.matmul(a, a)
+        assert "starting" in nc.last_call()["reason"]
 
 
 @pytest.mark.parametrize("sooner", ["fake", "cpu"])
-def test_what_was_sooner_is_kept(sooner):
-    """By a clock that only runs on one of them, after both had their turns."""
+def test_equal_calls_are_computed_at_the_same_place(sooner):
+    """Whatever other calls, and those on the other side, took."""
     a = np.ones((200, 200), np.int16)
-    _numc_test.use_fake_device(1 << 28)
+    _numc_test.use_fake_device(1 << 28, True, 1e6 if sooner == "fake" else 0.1)
     try:
-        for device in ("cuda", "cpu"):
-            _numc_test.set_fake_clock(1.0 if (device == "cpu") == (sooner == "fake") else 1e-6)
-            for _ in range(3):
+        for step in (1e-6, 1, 1e-6):
+            _numc_test.set_fake_clock(step)
+            for device in ("auto", "cuda", "auto", "cpu", "auto"):
                 with nc.config(device=device):
                     nc.matmul(a, a)
-        for _ in range(10):
-            nc.matmul(a, a)
-            assert nc.last_call()["device"] == sooner
+                expected = {"cuda": "fake", "cpu": "cpu"}.get(device, sooner)
+                assert nc.last_call()["device"] == expected
     finally:
+        _numc_test.set_fake_clock(0)
         _numc_test.use_fake_device(0)
+
+
+RATES = """
+import json, _numc_test, numpy as np, numc_ufuncs as nc
+_numc_test.use_fake_device(1 << 28, True, 0)
+_numc_test.set_fake_clock(STEP)
+a = np.ones((200, 200))
+nc.matmul(a, a)
+measured = _numc_test.device_calls() > 100
+path = nc._core.rates_file()
+text = open(path).read() if path and HAS_FILE else None
+again = nc._core.measure_rates()
+print(json.dumps([measured, path, text, again]))
+"""
+
+
+def test_rates_are_measured_once_per_machine(tmp_path):
+    def rates(step):
+        code = RATES.replace("STEP", str(step)).replace("HAS_FILE", "True")
+        return run(code, XDG_CACHE_HOME=str(tmp_path))
+
+    measured, path, first, renewed = rates(1 / 256)
+    assert measured and path == str(tmp_path / "numc_ufuncs" / "rates.txt")
+    assert "fake" in first and renewed["latency_seconds"] == pytest.approx(1 / 256)
+    assert not renewed["disturbed"] and renewed["device"]["float64"] > 0
+    # What that process measured when it was asked to is what the next one goes by.
+    measured, _, second, renewed = rates(1 / 128)
+    assert not measured and second == first
+    assert renewed["latency_seconds"] == pytest.approx(1 / 128)
+    _, _, third, _ = rates(1 / 256)
+    assert third != first
+    assert [path.name for path in tmp_path.glob("*/*")] == ["rates.txt"]
+    (tmp_path / "numc_ufuncs" / "rates.txt").write_text("nothing that makes sense")
+    assert rates(1 / 256)[0]
+
+
+@pytest.mark.parametrize("home", ["", "/proc"])
+def test_without_a_home_folder_rates_are_measured_by_each_process(home):
+    code = RATES.replace("STEP", "1 / 256").replace("HAS_FILE", "False")
+    for _ in range(2):
+        measured, path, _, _ = run(code, XDG_CACHE_HOME="", HOME=home)
+        assert measured and (path is None) == (home == "")
 
 
 MEMORY = """

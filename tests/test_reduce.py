@@ -413,7 +413,7 @@ def test_small_stacks(dtype, always, request):
 
 @no_asan
 def test_small_stacks_of_workers():
-    """Their stacks are no larger than the limit, either."""
+    """The limit of the process is not that of workers."""
     code = (
         "import _numc_test, numpy as np, numc_ufuncs as nc\n"
         "_numc_test.set_parallel_threshold(1); nc.set_config(threads=3)\n"

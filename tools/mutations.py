@@ -138,7 +138,7 @@ MUTATIONS = {
         "const bool accumulate = chunk->k > 0;",
     ),
     "flags of products of halves": (
-        "src/kernels/matmul/matmul_kernels.c",
+        "src/kernels/matmul/matmul_half.c",
         "feraiseexcept(flags);",
         "(void)flags;",
     ),

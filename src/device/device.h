@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DEVICE_VERSION = 1 }; /* of everything in this file, which two libraries are built from */
+enum { DEVICE_VERSION = 2 }; /* of everything in this file, which two libraries are built from */
 
 enum status {
     STATUS_OK,
@@ -90,18 +90,17 @@ static inline bool gemm_has_spare(struct element_type type, ptrdiff_t k)
 
 /* ---- the device ---- */
 
-/* What is put into a queue is done in that order, some time after the call returns. */
-struct queue;
-/* A mark in a queue, see `record`. */
+/* What is put into a stream is done in that order, some time after the call returns. */
+struct stream;
+/* A mark in a stream, see `record`. */
 struct event;
 
 /* Every entry may be called from several threads at once, those after `leave` between `enter` and
  * `leave` only. Releases accept NULL or 0 and do not fail. */
 struct device {
     const char *name;
-    size_t memory; /* bytes that it has */
-    /* Seconds, bytes per second and operations per second, roughly. */
-    double latency, transfer_rate, float_rate, double_rate, integer_rate;
+    const char *model; /* with its driver: what rates of it belong to */
+    size_t memory;     /* bytes that it has */
 
     /* Whether it can compute the task; if not, `why` says what it cannot. */
     bool (*supports)(struct device *, const struct matmul_task *task, const char **why);
@@ -114,32 +113,32 @@ struct device {
     int (*enter)(struct device *);
     void (*leave)(struct device *, int before);
 
-    /* The memory may be used, and is given back, in the order of the queue. */
-    enum status (*alloc)(struct device *, struct queue *, size_t bytes, device_address *);
-    void (*release)(struct device *, struct queue *, device_address);
+    /* The memory may be used, and is given back, in the order of the stream. */
+    enum status (*alloc)(struct device *, struct stream *, size_t bytes, device_address *);
+    void (*release)(struct device *, struct stream *, device_address);
     enum status (*alloc_pinned)(struct device *, size_t bytes, void **);
     void (*release_pinned)(struct device *, void *);
-    enum status (*new_queue)(struct device *, struct queue **);
-    void (*release_queue)(struct device *, struct queue *);
+    enum status (*new_stream)(struct device *, struct stream **);
+    void (*release_stream)(struct device *, struct stream *);
     enum status (*new_event)(struct device *, struct event **);
     void (*release_event)(struct device *, struct event *);
 
-    /* The event has happened when all is done that is in the queue by now. */
-    enum status (*record)(struct device *, struct event *, struct queue *);
-    /* What is put into the queue from now on is done after the event. */
-    enum status (*follow)(struct device *, struct queue *, struct event *);
+    /* The event has happened when all is done that is in the stream by now. */
+    enum status (*record)(struct device *, struct event *, struct stream *);
+    /* What is put into the stream from now on is done after the event. */
+    enum status (*follow)(struct device *, struct stream *, struct event *);
     enum status (*wait)(struct device *, struct event *);
     /* Whether it has happened, without waiting. */
     enum status (*poll)(struct device *, struct event *, bool *happened);
-    /* Waits for all that is in the queue. */
-    enum status (*drain)(struct device *, struct queue *);
+    /* Waits for all that is in the stream. */
+    enum status (*drain)(struct device *, struct stream *);
 
     /* `from` and `to` on the host are pinned, and stay as they are until the copy is done. */
-    enum status (*upload)(struct device *, struct queue *, device_address to, const void *from,
+    enum status (*upload)(struct device *, struct stream *, device_address to, const void *from,
                           size_t bytes);
-    enum status (*download)(struct device *, struct queue *, void *to, device_address from,
+    enum status (*download)(struct device *, struct stream *, void *to, device_address from,
                             size_t bytes);
-    enum status (*multiply)(struct device *, struct queue *, const struct gemm *);
+    enum status (*multiply)(struct device *, struct stream *, const struct gemm *);
 };
 
 #endif

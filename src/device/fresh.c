@@ -1,7 +1,7 @@
 /* Threads that have nothing to copy let the system make pages. */
 #include "fresh.h"
 
-#include "part.h"
+#include "device_plan.h"
 
 #include <limits.h>
 #include <stdatomic.h>
@@ -17,9 +17,9 @@ enum { LEAST_BYTES = 4 << 20, STEP = 2 << 20 };
 
 void fresh_initialize(struct fresh *fresh, const struct matmul_task *task)
 {
-    const struct part all = {task->c, task->batch, task->m, task->n, 0};
-    const uintptr_t bytes = (uintptr_t)part_elements(&all) * task->type.size;
-    if (bytes >= LEAST_BYTES && part_is_contiguous(&all, task->type.size)) {
+    const struct panel all = {task->c, task->batch, task->m, task->n, 0};
+    const uintptr_t bytes = (uintptr_t)panel_elements(&all) * task->type.size;
+    if (bytes >= LEAST_BYTES && panel_is_contiguous(&all, task->type.size)) {
         /* Whole pages only: what lies in front and behind belongs to others. */
         const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
         fresh->first = ((uintptr_t)task->c.data + page - 1) / page * page;

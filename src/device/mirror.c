@@ -1,6 +1,6 @@
 /* A product of a matrix and its own transpose is symmetric to the last bit, whatever the order of
  * additions on a device is: one half of it is copied to the other. */
-#include "pipeline.h"
+#include "mirror.h"
 
 #include "kernels/copy/tile_pack.h"
 #include "kernels/copy/tile_unpack.h"

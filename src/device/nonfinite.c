@@ -1,6 +1,6 @@
 /* What infinities and NaNs of a product tell. The device raises no flags; its result and the operands
  * show which ones a processor would have raised. */
-#include "pipeline.h"
+#include "nonfinite.h"
 
 #include "threads/limit.h"
 #include "threads/region.h"

@@ -1,24 +1,16 @@
 /* One call: makes the plan and lets threads carry it out, with smaller tiles if memory lacks. */
 #include "pipeline.h"
 
-#include "choice.h"
-#include "run.h"
+#include "device_cutoffs.h"
+#include "schedule.h"
+#include "threads/clock.h"
 #include "threads/limit.h"
 #include "threads/region.h"
+#include "transfer.h"
 
 #include <stdlib.h>
 
-enum {
-    /* That copy: more gain nothing, and while little is to be copied they only get into each other's
-     * way in the driver (H200, 16 cores: float32 2048 takes 1.4 ms with 6 threads, 1.7 with 12). */
-    LEAST_THREADS = 5,
-    MOST_THREADS = 12,
-    BYTES_OF_ONE_MORE = 32 << 20,
-    MOST_SPARE_THREADS = 4, /* that do not copy; the rest is for other callers */
-    MOST_LANES = 24,        /* of all calls at once */
-    LEAST_CHUNK = 512 << 10,
-    LEAST_BUDGET = 1 << 16,
-};
+enum { LEAST_BUDGET_BYTES = 1 << 16 };
 
 struct pipeline {
     struct device *device;
@@ -26,26 +18,21 @@ struct pipeline {
     _Atomic size_t memory;
 };
 
-double run_seconds(const struct run *run)
+static bool count_elements(struct schedule *schedule)
 {
-    return choice_clock() - run->started;
-}
-
-static bool count_elements(struct run *run)
-{
-    const struct plan *plan = run->plan;
+    const struct device_plan *plan = schedule->plan;
     for (enum operand operand = OPERAND_A; operand < OPERANDS; operand++) {
-        ptrdiff_t *left = malloc((size_t)plan->slots[operand].parts * sizeof *left);
+        ptrdiff_t *left = malloc((size_t)plan->panels[operand].count * sizeof *left);
         if (left == NULL) {
             return false;
         }
         for (ptrdiff_t tile = 0; tile < plan->tiles; tile++) {
             if (plan_tile_is_first(plan, tile, operand)) {
-                const struct part part = plan_part(plan, tile, operand);
-                left[part.number] = part_elements(&part);
+                const struct panel panel = plan_panel(plan, tile, operand);
+                left[panel.number] = panel_elements(&panel);
             }
         }
-        *(operand == OPERAND_C ? &run->down_left : &run->up_left[operand]) = left;
+        *(operand == OPERAND_C ? &schedule->down_left : &schedule->up_left[operand]) = left;
     }
     return true;
 }
@@ -57,30 +44,31 @@ static ptrdiff_t bytes_of(const struct matmul_task *task, const struct strided *
            (ptrdiff_t)task->type.size;
 }
 
-static void choose_threads(struct run *run)
+static void choose_threads(struct schedule *schedule)
 {
-    const struct matmul_task *task = &run->plan->task;
+    const struct matmul_task *task = &schedule->plan->task;
     const ptrdiff_t up = bytes_of(task, &task->a, task->m, task->k) +
                          bytes_of(task, &task->b, task->k, task->n),
                     bytes = up + bytes_of(task, &task->c, task->m, task->n);
-    const ptrdiff_t pieces = bytes / LEAST_CHUNK + 1, more = bytes / BYTES_OF_ONE_MORE;
+    const ptrdiff_t pieces = bytes / LEAST_PIECE_BYTES + 1, more = bytes / BYTES_PER_COPY_THREAD;
     int threads = threads_limit().threads;
-    threads = threads < MOST_THREADS ? threads : MOST_THREADS;
-    threads = LEAST_THREADS + more < threads ? LEAST_THREADS + (int)more : threads;
-    run->threads = pieces > threads ? threads : (int)pieces;
+    threads = threads < MOST_COPY_THREADS ? threads : MOST_COPY_THREADS;
+    threads = LEAST_COPY_THREADS + more < threads ? LEAST_COPY_THREADS + (int)more : threads;
+    schedule->threads = pieces > threads ? threads : (int)pieces;
     /* Some pieces for everybody, so that all end at about the same time. */
-    ptrdiff_t chunk = bytes / (6 * run->threads) / LEAST_CHUNK * LEAST_CHUNK;
-    chunk = chunk > SLOT_BYTES ? SLOT_BYTES : chunk < LEAST_CHUNK ? LEAST_CHUNK : chunk;
-    run->chunk = chunk / (ptrdiff_t)run->size;
-    run->reuses_slots = up > (ptrdiff_t)run->threads * LANE_SLOTS * SLOT_BYTES;
+    ptrdiff_t chunk = bytes / (6 * schedule->threads) / LEAST_PIECE_BYTES * LEAST_PIECE_BYTES;
+    chunk = chunk > SLOT_BYTES ? SLOT_BYTES : chunk < LEAST_PIECE_BYTES ? LEAST_PIECE_BYTES : chunk;
+    schedule->chunk = chunk / (ptrdiff_t)schedule->size;
+    schedule->reuses_slots = up > (ptrdiff_t)schedule->threads * RING_SLOTS * SLOT_BYTES;
 }
 
 /* They make the pages of the result before the first of it comes back. */
-static int spare_threads(const struct run *run)
+static int page_threads(const struct schedule *schedule)
 {
-    const int left = threads_limit().threads - run->threads, steps = fresh_steps(&run->fresh);
-    const int spare = left < MOST_SPARE_THREADS ? left : MOST_SPARE_THREADS;
-    return run->threads == 1 ? 0 : spare < steps ? spare : steps;
+    const int left = threads_limit().threads - schedule->threads,
+              steps = fresh_steps(&schedule->fresh);
+    const int count = left < MOST_PAGE_THREADS ? left : MOST_PAGE_THREADS;
+    return schedule->threads == 1 ? 0 : count < steps ? count : steps;
 }
 
 /* Users can pin a part of an array: both of its ends are asked for. */
@@ -97,44 +85,45 @@ static bool is_pinned(struct device *device, const struct strided *of, ptrdiff_t
     return device->is_pinned(device, first) && device->is_pinned(device, last);
 }
 
-static void find_pinned(struct run *run)
+static void find_pinned(struct schedule *schedule)
 {
-    const struct matmul_task *task = &run->plan->task;
-    struct device *device = run->device;
-    run->pinned[OPERAND_A] = is_pinned(device, &task->a, task->batch, task->m, task->k);
-    run->pinned[OPERAND_B] = is_pinned(device, &task->b, task->batch, task->k, task->n);
-    run->pinned[OPERAND_C] = is_pinned(device, &task->c, task->batch, task->m, task->n);
+    const struct matmul_task *task = &schedule->plan->task;
+    struct device *device = schedule->device;
+    schedule->pinned[OPERAND_A] = is_pinned(device, &task->a, task->batch, task->m, task->k);
+    schedule->pinned[OPERAND_B] = is_pinned(device, &task->b, task->batch, task->k, task->n);
+    schedule->pinned[OPERAND_C] = is_pinned(device, &task->c, task->batch, task->m, task->n);
 }
 
-static enum status run_on_threads(struct run *run, struct pipeline_report *report)
+static enum status run_on_threads(struct schedule *schedule, struct pipeline_report *report)
 {
-    struct device *device = run->device;
-    if (!run->pinned[OPERAND_C]) {
-        fresh_initialize(&run->fresh, &run->plan->task);
+    struct device *device = schedule->device;
+    if (!schedule->pinned[OPERAND_C]) {
+        fresh_initialize(&schedule->fresh, &schedule->plan->task);
     }
-    choose_threads(run);
+    choose_threads(schedule);
     const int threads =
-        region_run(run->plan->task.policy, run->threads + spare_threads(run), run_share, run);
-    report->threads = threads < run->threads ? threads : run->threads;
-    report->nonfinite = run->nonfinite;
-    report->times = run->times;
-    report->times.end = run_seconds(run);
-    /* What failed may still be at work. A queue may have its own failure to tell first. */
-    for (int i = 0; i < PLAN_QUEUES && run->status != STATUS_OK; i++) {
-        if (device->drain(device, run->session->compute[i]) != STATUS_OK) {
-            device->drain(device, run->session->compute[i]);
+        region_run(schedule->plan->task.policy, schedule->threads + page_threads(schedule),
+                   transfer_share, schedule);
+    report->threads = threads < schedule->threads ? threads : schedule->threads;
+    report->nonfinite = schedule->nonfinite;
+    report->times = schedule->times;
+    report->times.end = schedule_seconds(schedule);
+    /* What failed may still be at transfer. A stream may have its own failure to tell first. */
+    for (int i = 0; i < PLAN_STREAMS && schedule->status != STATUS_OK; i++) {
+        if (device->drain(device, schedule->session->compute[i]) != STATUS_OK) {
+            device->drain(device, schedule->session->compute[i]);
         }
     }
-    return run->status;
+    return schedule->status;
 }
 
-enum status pipeline_run(struct pipeline *pipeline, const struct plan *plan,
+enum status pipeline_run(struct pipeline *pipeline, const struct device_plan *plan,
                          struct pipeline_report *report)
 {
     struct device *device = pipeline->device;
     const int before = device->enter(device);
-    struct run run = {
-        .started = choice_clock(),
+    struct schedule schedule = {
+        .started = clock_ns(),
         .device = device,
         .resources = pipeline->resources,
         .plan = plan,
@@ -144,25 +133,25 @@ enum status pipeline_run(struct pipeline *pipeline, const struct plan *plan,
         .lock = PTHREAD_MUTEX_INITIALIZER,
         .changed = PTHREAD_COND_INITIALIZER,
     };
-    find_pinned(&run);
-    enum status status = count_elements(&run) ? STATUS_OK : STATUS_NO_HOST_MEMORY;
+    find_pinned(&schedule);
+    enum status status = count_elements(&schedule) ? STATUS_OK : STATUS_NO_HOST_MEMORY;
     if (status == STATUS_OK) {
-        status = session_take(pipeline->resources, &run.session);
+        status = session_take(pipeline->resources, &schedule.session);
     }
     if (status == STATUS_OK) {
-        status = device->alloc(device, run.session->upload, plan->bytes, &run.memory);
+        status = device->alloc(device, schedule.session->upload, plan->bytes, &schedule.memory);
     }
     if (status == STATUS_OK) {
-        status = run_on_threads(&run, report);
-        device->release(device, run.session->upload, run.memory);
+        status = run_on_threads(&schedule, report);
+        device->release(device, schedule.session->upload, schedule.memory);
     }
-    if (run.session != NULL) {
-        session_give_back(pipeline->resources, run.session);
+    if (schedule.session != NULL) {
+        session_give_back(pipeline->resources, schedule.session);
     }
     for (int i = 0; i < OPERANDS; i++) {
-        free(run.up_left[i]);
+        free(schedule.up_left[i]);
     }
-    free(run.down_left);
+    free(schedule.down_left);
     device->leave(device, before);
     return status;
 }
@@ -179,7 +168,7 @@ enum status pipeline_matmul(struct pipeline *pipeline, const struct matmul_task 
     size_t budget = device->memory / 10 * 9;
     budget = limit != 0 && limit < budget ? limit : budget;
     enum status status;
-    struct plan plan;
+    struct device_plan plan;
     /* Others use the device, too: what it lacks may be enough for smaller tiles. */
     do {
         status = STATUS_NO_DEVICE_MEMORY;
@@ -188,7 +177,7 @@ enum status pipeline_matmul(struct pipeline *pipeline, const struct matmul_task 
         }
         budget = (plan.bytes < budget ? plan.bytes : budget) / 2;
         status = pipeline_run(pipeline, &plan, report);
-    } while (status == STATUS_NO_DEVICE_MEMORY && budget >= LEAST_BUDGET);
+    } while (status == STATUS_NO_DEVICE_MEMORY && budget >= LEAST_BUDGET_BYTES);
     return status;
 }
 
@@ -200,7 +189,7 @@ struct pipeline *pipeline_new(struct device *device, size_t memory)
     }
     pipeline->device = device;
     pipeline->memory = memory;
-    pipeline->resources = resources_new(device, MOST_LANES);
+    pipeline->resources = resources_new(device, MOST_RINGS);
     if (pipeline->resources == NULL) {
         free(pipeline);
         return NULL;

@@ -7,78 +7,78 @@
 struct resources {
     struct device *device;
     pthread_mutex_t lock;
-    pthread_cond_t lane_came_back;
-    struct lane *lanes;       /* unused */
+    pthread_cond_t ring_came_back;
+    struct ring *rings;       /* unused */
     struct session *sessions; /* unused */
-    int made, most;           /* lanes */
+    int made, most;           /* rings */
 };
 
-struct resources *resources_new(struct device *device, int most_lanes)
+struct resources *resources_new(struct device *device, int most_rings)
 {
     struct resources *resources = calloc(1, sizeof *resources);
     if (resources != NULL) {
         resources->device = device;
-        resources->most = most_lanes;
+        resources->most = most_rings;
         pthread_mutex_init(&resources->lock, NULL);
-        pthread_cond_init(&resources->lane_came_back, NULL);
+        pthread_cond_init(&resources->ring_came_back, NULL);
     }
     return resources;
 }
 
-static void lane_delete(struct device *device, struct lane *lane)
+static void ring_delete(struct device *device, struct ring *ring)
 {
-    for (int i = 0; i < LANE_SLOTS; i++) {
-        device->release_event(device, lane->event[i]);
+    for (int i = 0; i < RING_SLOTS; i++) {
+        device->release_event(device, ring->event[i]);
     }
-    device->release_pinned(device, lane->slot[0]);
-    free(lane);
+    device->release_pinned(device, ring->slot[0]);
+    free(ring);
 }
 
-static enum status lane_new(struct device *device, struct lane **made)
+static enum status ring_new(struct device *device, struct ring **made)
 {
-    struct lane *lane = calloc(1, sizeof *lane);
-    if (lane == NULL) {
+    struct ring *ring = calloc(1, sizeof *ring);
+    if (ring == NULL) {
         return STATUS_NO_HOST_MEMORY;
     }
     void *memory = NULL;
-    enum status status = device->alloc_pinned(device, (size_t)LANE_SLOTS * SLOT_BYTES, &memory);
-    for (int i = 0; i < LANE_SLOTS && status == STATUS_OK; i++) {
-        lane->slot[i] = (char *)memory + (size_t)i * SLOT_BYTES;
-        status = device->new_event(device, &lane->event[i]);
+    enum status status = device->alloc_pinned(device, (size_t)RING_SLOTS * SLOT_BYTES, &memory);
+    for (int i = 0; i < RING_SLOTS && status == STATUS_OK; i++) {
+        ring->slot[i] = (char *)memory + (size_t)i * SLOT_BYTES;
+        status = device->new_event(device, &ring->event[i]);
     }
     if (status != STATUS_OK) {
-        lane->slot[0] = memory;
-        lane_delete(device, lane);
+        ring->slot[0] = memory;
+        ring_delete(device, ring);
         return status;
     }
-    *made = lane;
+    *made = ring;
     return STATUS_OK;
 }
 
-enum status lane_take(struct resources *resources, bool wait, struct lane **lane)
+enum status ring_take(struct resources *resources, bool wait, struct ring **ring)
 {
     enum status status = STATUS_OK;
     pthread_mutex_lock(&resources->lock);
-    while (wait && resources->lanes == NULL && resources->made == resources->most) {
-        pthread_cond_wait(&resources->lane_came_back, &resources->lock);
+    while (wait && resources->rings == NULL && resources->made == resources->most) {
+        pthread_cond_wait(&resources->ring_came_back, &resources->lock);
     }
-    *lane = resources->lanes;
-    if (*lane != NULL) {
-        resources->lanes = (*lane)->next;
+    *ring = resources->rings;
+    if (*ring != NULL) {
+        resources->rings = (*ring)->next;
     } else if (resources->made < resources->most) {
-        status = lane_new(resources->device, lane);
+        status = ring_new(resources->device, ring);
         resources->made += status == STATUS_OK;
     }
     pthread_mutex_unlock(&resources->lock);
     return status;
 }
 
-void lane_give_back(struct resources *resources, struct lane *lane)
+void ring_give_back(struct resources *resources, struct ring *ring)
 {
     pthread_mutex_lock(&resources->lock);
-    lane->next = resources->lanes;
-    resources->lanes = lane;
-    pthread_cond_signal(&resources->lane_came_back);
+    ring->next = resources->rings;
+    resources->rings = ring;
+    pthread_cond_signal(&resources->ring_came_back);
     pthread_mutex_unlock(&resources->lock);
 }
 
@@ -89,22 +89,22 @@ static void session_delete(struct device *device, struct session *session)
         device->release_event(device, session->downloaded[i]);
     }
     device->release_event(device, session->uploaded);
-    for (int i = 0; i < PLAN_QUEUES; i++) {
-        device->release_queue(device, session->compute[i]);
+    for (int i = 0; i < PLAN_STREAMS; i++) {
+        device->release_stream(device, session->compute[i]);
     }
-    device->release_queue(device, session->upload);
-    device->release_queue(device, session->download);
+    device->release_stream(device, session->upload);
+    device->release_stream(device, session->download);
     free(session);
 }
 
 static enum status session_fill(struct device *device, struct session *session)
 {
-    enum status status = device->new_queue(device, &session->upload);
+    enum status status = device->new_stream(device, &session->upload);
     if (status == STATUS_OK) {
-        status = device->new_queue(device, &session->download);
+        status = device->new_stream(device, &session->download);
     }
-    for (int i = 0; i < PLAN_QUEUES && status == STATUS_OK; i++) {
-        status = device->new_queue(device, &session->compute[i]);
+    for (int i = 0; i < PLAN_STREAMS && status == STATUS_OK; i++) {
+        status = device->new_stream(device, &session->compute[i]);
     }
     if (status == STATUS_OK) {
         status = device->new_event(device, &session->uploaded);
@@ -154,17 +154,17 @@ void resources_delete(struct resources *resources)
     if (resources == NULL) {
         return;
     }
-    while (resources->lanes != NULL) {
-        struct lane *lane = resources->lanes;
-        resources->lanes = lane->next;
-        lane_delete(resources->device, lane);
+    while (resources->rings != NULL) {
+        struct ring *ring = resources->rings;
+        resources->rings = ring->next;
+        ring_delete(resources->device, ring);
     }
     while (resources->sessions != NULL) {
         struct session *session = resources->sessions;
         resources->sessions = session->next;
         session_delete(resources->device, session);
     }
-    pthread_cond_destroy(&resources->lane_came_back);
+    pthread_cond_destroy(&resources->ring_came_back);
     pthread_mutex_destroy(&resources->lock);
     free(resources);
 }

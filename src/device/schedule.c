@@ -1,217 +1,229 @@
 /* What can be done now: which piece is to be copied next, and which products can be started. */
-#include "run.h"
+#include "schedule.h"
+
+#include "device_cutoffs.h"
+#include "threads/clock.h"
 
 #include <sched.h>
 
 enum {
-    DIRECT_CHUNK = 32 << 20, /* between pinned memory and the device */
-    LEAST_LAST_CHUNK = 64 << 10,
     SPINS = 2000,
-    MOST_DOWNLOADS = LANE_SLOTS / 2, /* that a thread waits for while it could upload */
-    FIRST_CHUNKS = 4, /* in the place of one: the device has something to do sooner */
+    MOST_DOWNLOADS = RING_SLOTS / 2, /* that a thread waits for while it could upload */
 };
 
-static void announce(struct run *run)
+double schedule_seconds(const struct schedule *schedule)
 {
-    run->changes++;
-    if (run->sleeping > 0) {
-        pthread_cond_broadcast(&run->changed);
+    return 1e-9 * (double)(clock_ns() - schedule->started);
+}
+
+static void announce(struct schedule *schedule)
+{
+    schedule->changes++;
+    if (schedule->sleeping > 0) {
+        pthread_cond_broadcast(&schedule->changed);
     }
 }
 
-static void fail(struct run *run, enum status status)
+static void fail(struct schedule *schedule, enum status status)
 {
-    if (run->status == STATUS_OK) {
-        run->status = status;
+    if (schedule->status == STATUS_OK) {
+        schedule->status = status;
     }
-    announce(run);
+    announce(schedule);
 }
 
-bool run_holds(struct run *run, enum status status)
+bool schedule_holds(struct schedule *schedule, enum status status)
 {
     if (status != STATUS_OK) {
-        fail(run, status);
+        fail(schedule, status);
     }
     return status == STATUS_OK;
 }
 
-ptrdiff_t run_result_depth(const struct run *run)
+ptrdiff_t schedule_result_depth(const struct schedule *schedule)
 {
-    return run->plan->slots[OPERAND_C].depth;
+    return schedule->plan->panels[OPERAND_C].depth;
 }
 
-static struct event *multiplied_event(const struct run *run, ptrdiff_t tile)
+static struct event *multiplied_event(const struct schedule *schedule, ptrdiff_t tile)
 {
-    return run->session->multiplied[tile % run_result_depth(run)];
+    return schedule->session->multiplied[tile % schedule_result_depth(schedule)];
 }
 
 /* The last tile is cut finer: all threads take part in its way back. */
-static ptrdiff_t chunk_end(const struct run *run, const struct work *work)
+static ptrdiff_t chunk_end(const struct schedule *schedule, const struct transfer *transfer)
 {
-    const ptrdiff_t elements = part_elements(&work->part), left = elements - work->first;
-    ptrdiff_t chunk = run->chunk;
-    if (work->direct) {
-        chunk = DIRECT_CHUNK / (ptrdiff_t)run->size;
-    } else if (work->operand == OPERAND_C && work->tile == run->plan->tiles - 1) {
-        const ptrdiff_t share = elements / run->threads + 1;
-        const ptrdiff_t least = LEAST_LAST_CHUNK / (ptrdiff_t)run->size;
+    const ptrdiff_t elements = panel_elements(&transfer->panel), left = elements - transfer->first;
+    ptrdiff_t chunk = schedule->chunk;
+    if (transfer->direct) {
+        chunk = DIRECT_PIECE_BYTES / (ptrdiff_t)schedule->size;
+    } else if (transfer->operand == OPERAND_C && transfer->tile == schedule->plan->tiles - 1) {
+        const ptrdiff_t share = elements / schedule->threads + 1;
+        const ptrdiff_t least = LEAST_LAST_PIECE_BYTES / (ptrdiff_t)schedule->size;
         chunk = share > chunk ? chunk : share > least ? share : least;
     }
-    return work->first + (left < chunk ? left : chunk);
+    return transfer->first + (left < chunk ? left : chunk);
 }
 
-/* Goes on to the next part that has to be uploaded: of b first, then of a. */
-static void next_upload(struct run *run)
+/* Goes on to the next panel that has to be uploaded: of b first, then of a. */
+static void next_upload(struct schedule *schedule)
 {
-    run->up_element = 0;
+    schedule->up_element = 0;
     do {
-        if (run->up_operand == OPERAND_B) {
-            run->up_operand = OPERAND_A;
+        if (schedule->up_operand == OPERAND_B) {
+            schedule->up_operand = OPERAND_A;
         } else {
-            run->up_operand = OPERAND_B;
-            run->up_tile++;
+            schedule->up_operand = OPERAND_B;
+            schedule->up_tile++;
         }
-    } while (run->up_tile < run->plan->tiles &&
-             !plan_tile_is_first(run->plan, run->up_tile, run->up_operand));
+    } while (schedule->up_tile < schedule->plan->tiles &&
+             !plan_tile_is_first(schedule->plan, schedule->up_tile, schedule->up_operand));
 }
 
-/* Whether the slot that the next part goes to may be overwritten once the upload queue gets there. */
-static bool slot_is_free(struct run *run)
+/* Whether the buffer that the next panel goes to may be overwritten once the upload stream gets there. */
+static bool buffer_is_free(struct schedule *schedule)
 {
-    const struct slots *slots = &run->plan->slots[run->up_operand];
-    const ptrdiff_t part = plan_tile(run->plan, run->up_tile).part[run->up_operand];
-    if (run->up_element > 0 || part < slots->depth) {
+    const struct panels *panels = &schedule->plan->panels[schedule->up_operand];
+    const ptrdiff_t panel =
+        plan_tile(schedule->plan, schedule->up_tile).panel[schedule->up_operand];
+    if (schedule->up_element > 0 || panel < panels->depth) {
         return true;
     }
-    const ptrdiff_t last_use = (part - slots->depth + 1) * slots->uses - 1;
-    return last_use < run->multiplied &&
-           run_holds(run, run->device->follow(run->device, run->session->upload,
-                                              multiplied_event(run, last_use)));
+    const ptrdiff_t last_use = (panel - panels->depth + 1) * panels->uses - 1;
+    return last_use < schedule->multiplied &&
+           schedule_holds(schedule,
+                          schedule->device->follow(schedule->device, schedule->session->upload,
+                                                   multiplied_event(schedule, last_use)));
 }
 
-static bool take_upload(struct run *run, struct work *work)
+static bool take_upload(struct schedule *schedule, struct transfer *transfer)
 {
-    if (run->up_tile == run->plan->tiles || !slot_is_free(run)) {
+    if (schedule->up_tile == schedule->plan->tiles || !buffer_is_free(schedule)) {
         return false;
     }
-    work->kind = WORK_UPLOAD;
-    work->tile = run->up_tile;
-    work->operand = run->up_operand;
-    work->part = plan_part(run->plan, work->tile, work->operand);
-    work->direct = run->pinned[work->operand] && part_is_contiguous(&work->part, run->size);
-    work->first = run->up_element;
-    work->end = chunk_end(run, work);
-    run->up_element = work->end;
-    if (work->end == part_elements(&work->part)) {
-        next_upload(run);
+    transfer->kind = TRANSFER_UPLOAD;
+    transfer->tile = schedule->up_tile;
+    transfer->operand = schedule->up_operand;
+    transfer->panel = plan_panel(schedule->plan, transfer->tile, transfer->operand);
+    transfer->direct = schedule->pinned[transfer->operand] &&
+                       panel_is_contiguous(&transfer->panel, schedule->size);
+    transfer->first = schedule->up_element;
+    transfer->end = chunk_end(schedule, transfer);
+    schedule->up_element = transfer->end;
+    if (transfer->end == panel_elements(&transfer->panel)) {
+        next_upload(schedule);
     }
     return true;
 }
 
-static bool take_download(struct run *run, struct work *work)
+static bool take_download(struct schedule *schedule, struct transfer *transfer)
 {
-    if (run->down_tile == run->multiplied) {
+    if (schedule->down_tile == schedule->multiplied) {
         return false;
     }
-    work->kind = WORK_DOWNLOAD;
-    work->tile = run->down_tile;
-    work->operand = OPERAND_C;
-    work->part = plan_part(run->plan, work->tile, OPERAND_C);
-    work->direct = run->pinned[OPERAND_C] && part_is_contiguous(&work->part, run->size);
-    work->first = run->down_element;
-    work->end = chunk_end(run, work);
-    if (work->first == 0 &&
-        !run_holds(run, run->device->follow(run->device, run->session->download,
-                                            multiplied_event(run, work->tile)))) {
+    transfer->kind = TRANSFER_DOWNLOAD;
+    transfer->tile = schedule->down_tile;
+    transfer->operand = OPERAND_C;
+    transfer->panel = plan_panel(schedule->plan, transfer->tile, OPERAND_C);
+    transfer->direct =
+        schedule->pinned[OPERAND_C] && panel_is_contiguous(&transfer->panel, schedule->size);
+    transfer->first = schedule->down_element;
+    transfer->end = chunk_end(schedule, transfer);
+    if (transfer->first == 0 &&
+        !schedule_holds(schedule,
+                        schedule->device->follow(schedule->device, schedule->session->download,
+                                                 multiplied_event(schedule, transfer->tile)))) {
         return false;
     }
-    run->coming++;
-    run->down_element = work->end;
-    if (work->end == part_elements(&work->part)) {
-        run->down_element = 0;
-        run->down_tile++;
-        if (run->down_tile == run->plan->tiles) {
-            announce(run); /* it is over for those who wait */
+    schedule->coming++;
+    schedule->down_element = transfer->end;
+    if (transfer->end == panel_elements(&transfer->panel)) {
+        schedule->down_element = 0;
+        schedule->down_tile++;
+        if (schedule->down_tile == schedule->plan->tiles) {
+            announce(schedule); /* it is over for those who wait */
         }
     }
     return true;
 }
 
 /* Called with the lock. Most changes come so soon that falling asleep and waking up would take longer. */
-static void wait_for_change(struct run *run)
+static void wait_for_change(struct schedule *schedule)
 {
-    const unsigned seen = run->changes;
-    pthread_mutex_unlock(&run->lock);
-    for (int i = 0; i < SPINS && run->changes == seen; i++) {
+    const unsigned seen = schedule->changes;
+    pthread_mutex_unlock(&schedule->lock);
+    for (int i = 0; i < SPINS && schedule->changes == seen; i++) {
         sched_yield();
     }
-    pthread_mutex_lock(&run->lock);
-    while (run->changes == seen) {
-        run->sleeping++;
-        pthread_cond_wait(&run->changed, &run->lock);
-        run->sleeping--;
+    pthread_mutex_lock(&schedule->lock);
+    while (schedule->changes == seen) {
+        schedule->sleeping++;
+        pthread_cond_wait(&schedule->changed, &schedule->lock);
+        schedule->sleeping--;
     }
 }
 
-struct work run_take_work(struct run *run, int downloads)
+struct transfer schedule_take(struct schedule *schedule, int downloads)
 {
-    struct work work = {.kind = WORK_LATER};
-    pthread_mutex_lock(&run->lock);
+    struct transfer transfer = {.kind = TRANSFER_LATER};
+    pthread_mutex_lock(&schedule->lock);
     for (;;) {
-        if (run->status != STATUS_OK || run->down_tile == run->plan->tiles) {
-            work.kind = WORK_OVER;
+        if (schedule->status != STATUS_OK || schedule->down_tile == schedule->plan->tiles) {
+            transfer.kind = TRANSFER_OVER;
             break;
         }
         /* Whoever waits for a piece will store it: nobody takes more than others. */
-        const bool may_download = downloads * run->threads <= run->coming;
-        if ((may_download && downloads < MOST_DOWNLOADS && take_download(run, &work)) ||
-            take_upload(run, &work) || (may_download && take_download(run, &work))) {
+        const bool may_download = downloads * schedule->threads <= schedule->coming;
+        if ((may_download && downloads < MOST_DOWNLOADS && take_download(schedule, &transfer)) ||
+            take_upload(schedule, &transfer) ||
+            (may_download && take_download(schedule, &transfer))) {
             break;
         }
-        if (run->status == STATUS_OK) {
+        if (schedule->status == STATUS_OK) {
             if (downloads > 0) {
                 break;
             }
-            wait_for_change(run);
+            wait_for_change(schedule);
         }
     }
-    pthread_mutex_unlock(&run->lock);
-    return work;
+    pthread_mutex_unlock(&schedule->lock);
+    return transfer;
 }
 
 /* ---- products ---- */
 
-static bool may_multiply(const struct run *run)
+static bool may_multiply(const struct schedule *schedule)
 {
-    const ptrdiff_t tile = run->multiplied, depth = run_result_depth(run);
-    if (run->status != STATUS_OK || run->multiplying || tile == run->plan->tiles) {
+    const ptrdiff_t tile = schedule->multiplied, depth = schedule_result_depth(schedule);
+    if (schedule->status != STATUS_OK || schedule->multiplying || tile == schedule->plan->tiles) {
         return false;
     }
-    const struct tile_of_plan of = plan_tile(run->plan, tile);
-    return run->up_left[OPERAND_A][of.part[OPERAND_A]] == 0 &&
-           run->up_left[OPERAND_B][of.part[OPERAND_B]] == 0 &&
-           (tile < depth || run->down_left[tile - depth] == 0);
+    const struct plan_tile of = plan_tile(schedule->plan, tile);
+    return schedule->up_left[OPERAND_A][of.panel[OPERAND_A]] == 0 &&
+           schedule->up_left[OPERAND_B][of.panel[OPERAND_B]] == 0 &&
+           (tile < depth || schedule->down_left[tile - depth] == 0);
 }
 
-static struct stored stored_part(const struct run *run, ptrdiff_t tile, enum operand operand)
+static struct stored stored_panel(const struct schedule *schedule, ptrdiff_t tile,
+                                  enum operand operand)
 {
-    const struct plan *plan = run->plan;
-    const struct part part = plan_part(plan, tile, operand);
+    const struct device_plan *plan = schedule->plan;
+    const struct panel panel = plan_panel(plan, tile, operand);
     return (struct stored){
-        .at = plan_address(plan, run->memory, operand, part.number),
-        .transposed = plan->slots[operand].transposed,
-        .batch_step = part.batch > 1 ? part.rows * part.columns : 0,
+        .at = plan_address(plan, schedule->memory, operand, panel.number),
+        .transposed = plan->panels[operand].transposed,
+        .batch_step = panel.batch > 1 ? panel.rows * panel.columns : 0,
     };
 }
 
-static enum status multiply(const struct run *run, ptrdiff_t tile)
+static enum status multiply(const struct schedule *schedule, ptrdiff_t tile)
 {
-    struct device *device = run->device;
-    struct session *session = run->session;
-    const struct plan *plan = run->plan;
-    struct queue *queue = session->compute[tile % PLAN_QUEUES];
-    const ptrdiff_t depth = run_result_depth(run);
-    const struct tile_of_plan of = plan_tile(plan, tile);
+    struct device *device = schedule->device;
+    struct session *session = schedule->session;
+    const struct device_plan *plan = schedule->plan;
+    struct stream *stream = session->compute[tile % PLAN_STREAMS];
+    const ptrdiff_t depth = schedule_result_depth(schedule);
+    const struct plan_tile of = plan_tile(plan, tile);
     const struct gemm gemm = {
         .type = plan->task.type,
         .precision = plan->task.precision,
@@ -220,37 +232,37 @@ static enum status multiply(const struct run *run, ptrdiff_t tile)
         .m = of.m,
         .n = of.n,
         .k = plan->task.k,
-        .a = stored_part(run, tile, OPERAND_A),
-        .b = stored_part(run, tile, OPERAND_B),
-        .c = plan_address(plan, run->memory, OPERAND_C, tile),
-        .spare = plan_spare(plan, run->memory, tile),
+        .a = stored_panel(schedule, tile, OPERAND_A),
+        .b = stored_panel(schedule, tile, OPERAND_B),
+        .c = plan_address(plan, schedule->memory, OPERAND_C, tile),
+        .spare = plan_spare(plan, schedule->memory, tile),
     };
     enum status status = device->record(device, session->uploaded, session->upload);
     if (status == STATUS_OK) {
-        status = device->follow(device, queue, session->uploaded);
+        status = device->follow(device, stream, session->uploaded);
     }
     if (status == STATUS_OK && tile >= depth) {
-        status = device->follow(device, queue, session->downloaded[tile % depth]);
+        status = device->follow(device, stream, session->downloaded[tile % depth]);
     }
     if (status == STATUS_OK) {
-        status = device->multiply(device, queue, &gemm);
+        status = device->multiply(device, stream, &gemm);
     }
-    return status == STATUS_OK ? device->record(device, multiplied_event(run, tile), queue)
+    return status == STATUS_OK ? device->record(device, multiplied_event(schedule, tile), stream)
                                : status;
 }
 
-void run_multiply(struct run *run)
+void schedule_multiply(struct schedule *schedule)
 {
-    while (may_multiply(run)) {
-        run->multiplying = true;
-        pthread_mutex_unlock(&run->lock);
-        const enum status status = multiply(run, run->multiplied);
-        pthread_mutex_lock(&run->lock);
-        run->multiplying = false;
-        if (run_holds(run, status)) {
-            run->multiplied++;
-            run->times.last_product = run_seconds(run);
-            announce(run);
+    while (may_multiply(schedule)) {
+        schedule->multiplying = true;
+        pthread_mutex_unlock(&schedule->lock);
+        const enum status status = multiply(schedule, schedule->multiplied);
+        pthread_mutex_lock(&schedule->lock);
+        schedule->multiplying = false;
+        if (schedule_holds(schedule, status)) {
+            schedule->multiplied++;
+            schedule->times.last_product = schedule_seconds(schedule);
+            announce(schedule);
         }
     }
 }

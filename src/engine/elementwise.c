@@ -93,13 +93,28 @@ static void learn(struct elementwise *loop, ptrdiff_t elements, int64_t ns)
     atomic_store_explicit(&loop->break_even, learnt, memory_order_relaxed);
 }
 
+/* Whether no call has found the workers asleep for a while; those that do so first are not to wake
+ * them. */
+static bool is_first_cold_call(void)
+{
+    static _Atomic int64_t cold_call_ns;
+    const int64_t now = clock_ns();
+    const int64_t before = atomic_exchange_explicit(&cold_call_ns, now, memory_order_relaxed);
+    return before == 0 || now - before > COLD_AGAIN_WITHIN_NS;
+}
+
 int elementwise_threads(const struct elementwise *loop, ptrdiff_t n)
 {
-    if (n < break_even(loop) || !region_available()) {
+    const ptrdiff_t least = break_even(loop);
+    if (n < least || !region_available()) {
         return 1;
     }
     const int threads = threads_limit().threads;
-    return threads == 1 || loop->allows_threads == NULL || loop->allows_threads(loop) ? threads : 1;
+    if (threads == 1 || (loop->policy->threshold == 0 && n / COLD_BREAK_EVENS < least &&
+                         region_is_cold(threads) && is_first_cold_call())) {
+        return 1;
+    }
+    return loop->allows_threads == NULL || loop->allows_threads(loop) ? threads : 1;
 }
 
 /* ---- shared work ---- */

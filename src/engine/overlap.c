@@ -12,13 +12,10 @@ static bool interleave(const char *out, size_t out_size, const char *other, size
     return offset >= out_size && offset + other_size <= stride;
 }
 
+/* Whether an output and another operand, whose extents meet, share no byte of different elements. */
 static bool independent(const char *out, ptrdiff_t out_step, size_t out_size, const char *other,
-                        ptrdiff_t other_step, size_t other_size, ptrdiff_t n)
+                        ptrdiff_t other_step, size_t other_size)
 {
-    if (!extents_meet(extent_of(out, out_size, 1, &n, &out_step),
-                      extent_of(other, other_size, 1, &n, &other_step))) {
-        return true;
-    }
     const size_t stride = (size_t)(out_step < 0 ? -out_step : out_step);
     return out_step == other_step &&
            ((out == other && other_size <= stride) || /* element k touches only what k touches */
@@ -33,9 +30,13 @@ bool elements_commute(int inputs, int operands, char *const data[], const ptrdif
         if (stride < item_size[out]) {
             return false; /* a reduction, or an output that overlaps itself */
         }
+        const struct extent written = extent_of(data[out], item_size[out], 1, &n, &step[out]);
         for (int other = 0; other < out; other++) {
-            if (!independent(data[out], step[out], item_size[out], data[other], step[other],
-                             item_size[other], n)) {
+            const struct extent touched =
+                extent_of(data[other], item_size[other], 1, &n, &step[other]);
+            if (extents_meet(written, touched) &&
+                !independent(data[out], step[out], item_size[out], data[other], step[other],
+                             item_size[other])) {
                 return false;
             }
         }

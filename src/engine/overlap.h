@@ -17,7 +17,8 @@ static inline struct extent extent_of(const void *data, size_t item_size, int ax
     struct extent extent = {(uintptr_t)data, (uintptr_t)data + item_size};
     for (int i = 0; i < axes; i++) {
         const ptrdiff_t reach = (n[i] - 1) * step[i];
-        *(reach < 0 ? &extent.first : &extent.end) += (uintptr_t)reach;
+        extent.first += (uintptr_t)(reach < 0 ? reach : 0);
+        extent.end += (uintptr_t)(reach < 0 ? 0 : reach);
     }
     return extent;
 }

@@ -1,5 +1,5 @@
 /* From which sizes reductions are computed otherwise; why: docs/decisions/0008-reductions.md.
- * Measured again by: python benchmarks/compare.py */
+ * Measured again by: python benchmarks/random_calls.py (all sizes), benchmarks/compare.py (large). */
 #ifndef NUMC_REDUCTION_CUTOFFS_H
 #define NUMC_REDUCTION_CUTOFFS_H
 

@@ -1,8 +1,6 @@
 /* Which instruction sets this processor has, and the best kernel among theirs. */
 #include "kernels.h"
 
-#include "kernels/matmul/matmul_kernels.h"
-
 #include <stdbool.h>
 #include <string.h>
 
@@ -11,9 +9,7 @@
 #endif
 
 /* isas.h is written by Meson from its table of ISAs, the one place that lists them. */
-#define ISA(name, supported)                                                                       \
-    extern const struct kernels kernels_##name;                                                    \
-    extern const struct matmul_kernels matmul_##name;
+#define ISA(name, supported) extern const struct kernels kernels_##name;
 #include "isas.h"
 #undef ISA
 
@@ -31,12 +27,6 @@ static bool supports_f16c(void)
 /* In ascending order; the first is the baseline, which every processor has. */
 static const struct kernels *const isas[] = {
 #define ISA(name, supported) &kernels_##name,
-#include "isas.h"
-#undef ISA
-};
-
-static const struct matmul_kernels *const matmul_isas[] = {
-#define ISA(name, supported) &matmul_##name,
 #include "isas.h"
 #undef ISA
 };
@@ -126,35 +116,6 @@ size_t reduction_scratch_bytes(ptrdiff_t rows, size_t row_bytes)
     return levels * level_bytes;
 }
 
-/* Whether an instruction set's matrix products can be used. */
-static bool is_prepared(int i)
-{
-    enum { UNKNOWN, YES, NO };
-    static _Atomic unsigned char prepared[ISA_COUNT];
-    if (supported[i] && prepared[i] == UNKNOWN) {
-        prepared[i] = matmul_isas[i]->prepare == NULL || matmul_isas[i]->prepare() ? YES : NO;
-    }
-    return supported[i] && prepared[i] == YES;
-}
-
-const struct matmul_kernel *matmul_kernel_find(char kind, size_t item_size, bool large)
-{
-    detect();
-    const struct matmul_kernel *best = NULL;
-    for (int i = 0; i < selected_count; i++) {
-        const struct matmul_kernels *isa = matmul_isas[i];
-        if ((isa->only_large && !large) || !is_prepared(i)) {
-            continue;
-        }
-        for (const struct matmul_kernel *const *row = isa->rows; *row != NULL; row++) {
-            if ((*row)->kind == kind && (*row)->item_size == item_size) {
-                best = *row;
-            }
-        }
-    }
-    return best;
-}
-
 const char *kernels_isa(int index)
 {
     return index < ISA_COUNT ? isas[index]->isa : NULL;
@@ -171,15 +132,10 @@ const struct kernels *kernels_of_isa(const char *isa)
     return NULL;
 }
 
-const struct matmul_kernels *matmul_kernels_of_isa(const char *isa)
+bool kernels_isa_is_selected(int index)
 {
     detect();
-    for (int i = 0; i < ISA_COUNT; i++) {
-        if (strcmp(isas[i]->isa, isa) == 0 && is_prepared(i)) {
-            return matmul_isas[i];
-        }
-    }
-    return NULL;
+    return index < selected_count && supported[index];
 }
 
 const char *kernels_selected_isa(void)

@@ -83,6 +83,9 @@ size_t reduction_scratch_bytes(ptrdiff_t rows, size_t row_bytes);
 /* The instruction sets of this build in ascending order, the baseline first; NULL past the last. */
 const char *kernels_isa(int index);
 
+/* Whether that one may be used. */
+bool kernels_isa_is_selected(int index);
+
 /* The highest instruction set in use. */
 const char *kernels_selected_isa(void);
 

@@ -14,18 +14,27 @@ def library():
     return str(path) if path.exists() else ""
 
 
-def cublas():
-    """Return paths and names of cuBLAS to try, the best first."""
-    paths = []
+def _by_pathfinder():
+    # Handlers of signals may raise here, whatever they like: that must reach the caller.
     try:
         pathfinder = importlib.import_module("cuda.pathfinder")
-        paths.append(pathfinder.load_nvidia_dynamic_lib("cublas").abs_path)
-    except Exception:
-        pass  # it is not installed, or finds none: the loader may
+    except ImportError:
+        return []
+    try:
+        return [pathfinder.load_nvidia_dynamic_lib("cublas").abs_path]
+    except pathfinder.DynamicLibNotFoundError:
+        return []  # the loader may find it
+
+
+def cublas():
+    """Return paths and names of cuBLAS to try, the best first."""
+    paths = _by_pathfinder()
+    # No relative ones: the working directory is nobody's to load libraries from.
+    folders = [folder for folder in map(Path, sys.path) if folder.is_absolute()]
     for name in CUBLAS:
         paths.append(name)
-        for folder in sys.path:
-            wheel = Path(folder, "nvidia", "cu13" if name.endswith("13") else "cublas", "lib", name)
+        for folder in folders:
+            wheel = folder / "nvidia" / ("cu13" if name.endswith("13") else "cublas") / "lib" / name
             if wheel.exists():
                 paths.append(str(wheel))
         paths.append(f"/usr/local/cuda/lib64/{name}")

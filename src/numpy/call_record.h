@@ -2,10 +2,15 @@
 #ifndef NUMC_CALL_RECORD_H
 #define NUMC_CALL_RECORD_H
 
+#include "numpy_api.h"
+
 /* A call that was not worth a look at the clock; the texts are constants. */
 void call_record_short(const char *op, const char *reason);
 
 void call_record_set(const char *op, const char *device, const char *reason, double seconds,
                      int threads);
+
+/* What numc_ufuncs.last_call() returns: a function of the module. */
+PyObject *call_record_get(PyObject *module, PyObject *unused);
 
 #endif

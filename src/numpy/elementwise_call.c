@@ -30,11 +30,12 @@ struct call_plan {
  * have several axes. */
 static bool fit_one_loop(const struct ufunc_call *call, struct call_plan *plan)
 {
+    const int inputs = call->table->inputs;
     PyArrayObject *model = NULL;
     int order = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS;
-    for (int i = 0; i <= call->table->inputs; i++) {
+    for (int i = 0; i <= inputs; i++) {
         PyArrayObject *array = call->array[i];
-        if (array == NULL || (PyArray_NDIM(array) == 0 && i < call->table->inputs)) {
+        if (array == NULL || (PyArray_NDIM(array) == 0 && i < inputs)) {
             plan->step[i] = 0;
             continue;
         }
@@ -42,7 +43,9 @@ static bool fit_one_loop(const struct ufunc_call *call, struct call_plan *plan)
         if (model == NULL) {
             model = array;
         } else if (ndim != PyArray_NDIM(model) ||
-                   !PyArray_CompareLists(PyArray_DIMS(array), PyArray_DIMS(model), ndim)) {
+                   (ndim == 1
+                        ? PyArray_DIM(array, 0) != PyArray_DIM(model, 0)
+                        : !PyArray_CompareLists(PyArray_DIMS(array), PyArray_DIMS(model), ndim))) {
             return false;
         }
         if (ndim == 1) {
@@ -62,7 +65,9 @@ static void plan_one_loop(const struct ufunc_call *call, struct call_plan *plan)
     const struct elementwise *engine = &call->row->loop->engine;
     const int inputs = call->table->inputs;
     PyArrayObject *out = call->array[inputs];
-    const npy_intp n = plan->n = PyArray_SIZE(plan->shape);
+    PyArrayObject *shape = plan->shape;
+    const npy_intp n = plan->n =
+        PyArray_NDIM(shape) == 1 ? PyArray_DIM(shape, 0) : PyArray_SIZE(shape);
     plan->way = LEFT_TO_NUMPY;
     if (n == 0) {
         return;
@@ -134,13 +139,9 @@ static PyArrayObject *output_of(const struct ufunc_call *call, struct call_plan 
     return out;
 }
 
-static PyObject *run_at_once(const struct ufunc_call *call, struct call_plan *plan)
+static PyObject *run_at_once(const struct ufunc_call *call, const struct call_plan *plan,
+                             PyArrayObject *out)
 {
-    PyArrayObject *out = output_of(call, plan);
-    if (out == NULL) {
-        return NULL;
-    }
-    elementwise_calls.one_loop++;
     if (errors_raised_by_kernel() != 0) {
         feclearexcept(ERRORS_OF_NUMPY);
     }
@@ -149,19 +150,15 @@ static PyObject *run_at_once(const struct ufunc_call *call, struct call_plan *pl
     return raised == 0 ? (PyObject *)out : errors_finish(call->table->name, out, raised);
 }
 
-static PyObject *run_one_loop(const struct ufunc_call *call, struct call_plan *plan)
+static PyObject *run_one_loop(const struct ufunc_call *call, const struct call_plan *plan,
+                              PyArrayObject *out)
 {
     struct elementwise *engine = &call->row->loop->engine;
-    PyArrayObject *out = output_of(call, plan);
-    if (out == NULL) {
-        return NULL;
-    }
-    elementwise_calls.one_loop++;
     errors_clear();
     NPY_BEGIN_THREADS_DEF;
     NPY_BEGIN_THREADS_THRESHOLDED(plan->n);
     if (plan->is_tiny) {
-        engine->function(plan->data, &plan->n, plan->step, engine->function_data);
+        engine->function((char **)plan->data, &plan->n, plan->step, engine->function_data);
     } else {
         struct failure failure = {.threads_run = false};
         struct elementwise_plan work = {
@@ -183,15 +180,18 @@ bool elementwise_call(const struct ufunc_call *call, PyObject **result)
 {
     struct call_plan plan;
     make_plan(call, &plan);
+    PyArrayObject *out;
     bool done;
     switch (plan.way) {
     case LEFT_TO_NUMPY:
         return false;
     case AT_ONCE:
-        *result = run_at_once(call, &plan);
-        return true;
     case ONE_LOOP:
-        *result = run_one_loop(call, &plan);
+        elementwise_calls.one_loop++;
+        out = output_of(call, &plan);
+        *result = out == NULL           ? NULL
+                  : plan.way == AT_ONCE ? run_at_once(call, &plan, out)
+                                        : run_one_loop(call, &plan, out);
         return true;
     case AXES:
         done = iterator_run_axes(call, result);

@@ -2,7 +2,9 @@
 #include "internals.h"
 
 #include "devices.h"
+#include "measured_rates.h"
 #include "numpy_private.h"
+#include "offload.h"
 #include "policy_in_use.h"
 #include "threads/cgroup.h"
 #include "threads/limit.h"
@@ -16,7 +18,7 @@ static void limit_device_memory(size_t bytes)
 
 static const struct pipeline_times *last_times(void)
 {
-    return &device_times;
+    return &offload_times;
 }
 
 int internals_add(PyObject *module)
@@ -28,7 +30,8 @@ int internals_add(PyObject *module)
         .read_quota = threads_read_quota,
         .quota = cgroup_cpus,
         .replace_device = devices_replace,
-        .set_clock = devices_set_clock,
+        .replace_rates = measured_rates_replace,
+        .replace_clock = measured_clock_replace,
         .limit_device_memory = limit_device_memory,
         .last_times = last_times,
     };

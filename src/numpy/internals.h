@@ -6,6 +6,7 @@
 #include "numpy_api.h"
 
 #include "device/pipeline.h"
+#include "device/rates.h"
 #include "threads/policy.h"
 
 #define INTERNALS_CAPSULE "numc_ufuncs._core._internals"
@@ -23,11 +24,12 @@ struct internals {
     void (*read_quota)(const char *root);
     int (*quota)(const char *root);
 
-    /* A device in the place of number 0; NULL takes it away. It is up if no clock is set; otherwise
-     * it waits to be started. */
-    void (*replace_device)(struct device *device, double clock_step);
-    /* Time advances by so many seconds at each look; 0: the real clock. */
-    void (*set_clock)(double step);
+    /* A device in the place of number 0; NULL takes it away. */
+    void (*replace_device)(struct device *device, bool is_up);
+    /* By which products are placed; NULL: as if nothing had been measured yet. */
+    void (*replace_rates)(const struct rates *rates);
+    /* Returns seconds; NULL: the real clock. */
+    void (*replace_clock)(double (*clock)(void));
     /* Bytes that a call may take on device 0, if it is up; 0: all. */
     void (*limit_device_memory)(size_t bytes);
     /* Of this thread's last product on a device. */

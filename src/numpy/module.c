@@ -2,6 +2,8 @@
 #define NUMC_IMPORTS_NUMPY
 #include "numpy_api.h"
 
+#include "call.h"
+#include "device_functions.h"
 #include "elementwise_call.h"
 #include "engine/bandwidth.h"
 #include "environment.h"
@@ -12,7 +14,6 @@
 #include "matmul_loop.h"
 #include "methods.h"
 #include "numpy_private.h"
-#include "offload.h"
 #include "options.h"
 #include "plugin.h"
 #include "reduction_loop.h"
@@ -169,8 +170,8 @@ static PyMethodDef methods[] = {
 static int initialize_process(void)
 {
     static int (*const steps[])(void) = {
-        environment_apply,  private_initialize,  options_initialize,
-        failure_initialize, operands_initialize, methods_initialize,
+        environment_apply,  private_initialize, options_initialize,
+        failure_initialize, call_initialize,    methods_initialize,
     };
     static size_t done;
     for (; done < sizeof steps / sizeof *steps; done++) {
@@ -190,7 +191,7 @@ static int execute(PyObject *module)
     }
     return PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 ||
                    initialize_process() < 0 || options_add_functions(module) < 0 ||
-                   offload_add_functions(module) < 0 || internals_add(module) < 0
+                   device_functions_add(module) < 0 || internals_add(module) < 0
                ? -1
                : 0;
 }

@@ -2,18 +2,28 @@
 #include "offload.h"
 
 #include "call_record.h"
+#include "device/device_cutoffs.h"
+#include "device/mirror.h"
+#include "device/nonfinite.h"
 #include "devices.h"
 #include "dtypes.h"
 #include "errors.h"
+#include "measured_rates.h"
 #include "options.h"
 #include "policy_in_use.h"
 #include "threads/limit.h"
 
 #include <fenv.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
-/* Fewer operations than this are done sooner on any processor than a device is told of them. */
-static const double LEAST_OPERATIONS = 2e6, LEAST_INTEGER_OPERATIONS = 1e6;
+_Thread_local struct pipeline_times offload_times;
+
+/* An exception was set by a call of this thread, and may still be. */
+static _Thread_local bool raised;
+
+/* By type: a row that is computed as all of that type are. */
+static const struct offload *_Atomic rows[RATE_TYPES];
 
 /* A call, on its way. */
 struct attempt {
@@ -42,6 +52,7 @@ bool offload_initialize(struct offload *offload, const char types[], offload_pro
     offload->type.size = dtype.size;
     offload->processor = processor;
     offload->processor_data = processor_data;
+    rows[rates_type(offload->type)] = offload;
     return true;
 }
 
@@ -57,6 +68,23 @@ static struct matmul_task task_of(const struct offload *offload, const struct pr
     };
 }
 
+void offload_forget(const struct offload *offload)
+{
+    for (int type = 0; type < RATE_TYPES; type++) {
+        const struct offload *forgotten = offload;
+        atomic_compare_exchange_strong(&rows[type], &forgotten, NULL);
+    }
+}
+
+bool offload_on_processor(const struct matmul_task *task)
+{
+    const struct offload *row = rows[rates_type(task->type)];
+    if (row != NULL) {
+        row->processor(row->processor_data, &task->product);
+    }
+    return row != NULL;
+}
+
 static void run_on_processor(const struct offload *offload, const struct product *product)
 {
     offload->processor(offload->processor_data, product);
@@ -70,11 +98,23 @@ static void raise_failure(const struct attempt *attempt, enum status status, con
     PyObject *type = status == STATUS_NO_HOST_MEMORY || status == STATUS_NO_DEVICE_MEMORY
                          ? PyExc_MemoryError
                          : PyExc_RuntimeError;
+    raised = true;
     if (!PyErr_Occurred()) {
         PyErr_Format(type, "%s on device 'cuda:%d' failed, the result is not complete: %s",
                      attempt->offload->op, attempt->ordinal, why);
     }
     PyGILState_Release(gil);
+}
+
+/* Whether an exception that a call of this thread set is still there. */
+static bool is_raising(void)
+{
+    if (raised) {
+        const PyGILState_STATE gil = PyGILState_Ensure();
+        raised = PyErr_Occurred() != NULL;
+        PyGILState_Release(gil);
+    }
+    return raised;
 }
 
 static void warn_of_loss(const struct attempt *attempt, const char *why)
@@ -134,33 +174,40 @@ static enum status run_on_device(struct attempt *attempt, struct pipeline_report
     return status;
 }
 
-static bool try_device_raising(struct attempt *attempt, int threads, char *why, size_t size)
+/* Whether to compute on the device; otherwise `why` says why not. */
+static bool device_computes(const struct attempt *attempt, int threads, char *why, size_t size)
 {
-    if (device_start(attempt->ordinal) != DEVICE_UP) {
-        snprintf(why, size, "%s", device_reason(attempt->ordinal));
-        if (attempt->forced) {
-            raise_failure(attempt, STATUS_UNAVAILABLE, why);
-        }
-        return attempt->forced;
-    }
-    struct device *device = device_of(attempt->ordinal);
-    if (!attempt->forced &&
-        !choice_prefers_device(&device_choice, &attempt->task, threads, device)) {
-        snprintf(why, size, "sooner done on the processor");
+    if (device_start(attempt->ordinal, attempt->forced) != DEVICE_UP) {
+        device_reason(attempt->ordinal, why, size);
         return false;
     }
+    if (attempt->forced) {
+        return true;
+    }
+    struct rates rates;
+    measured_rates_get(threads, offload_on_processor, &rates);
+    snprintf(why, size, "sooner done on the processor");
+    return placement_is_device(&rates, &attempt->task, threads);
+}
+
+static bool try_device_raising(struct attempt *attempt, int threads, char *why, size_t size)
+{
+    raised = true; /* perhaps: a signal's handler, while Python was asked where libraries are */
+    const bool computes = device_computes(attempt, threads, why, size);
+    if (is_raising()) {
+        return true;
+    }
+    enum status status = STATUS_UNAVAILABLE;
     struct pipeline_report report = {.threads = 0};
-    const double before = device_choice.clock();
-    const enum status status = run_on_device(attempt, &report, why, size);
+    const double before = measured_clock();
+    if (computes) {
+        status = run_on_device(attempt, &report, why, size);
+    }
     if (status == STATUS_OK) {
-        const double seconds = device_choice.clock() - before;
-        if (attempt->ordinal == 0) {
-            choice_note_device(&device_choice, &attempt->task, seconds, device);
-        }
-        device_times = report.times;
-        call_record_set(attempt->offload->op, device->name,
-                        attempt->forced ? "asked for" : "sooner done there", seconds,
-                        report.threads);
+        offload_times = report.times;
+        call_record_set(attempt->offload->op, device_of(attempt->ordinal)->name,
+                        attempt->forced ? "asked for" : "sooner done there",
+                        measured_clock() - before, report.threads);
     } else if (attempt->forced) {
         raise_failure(attempt, status, why);
     }
@@ -182,40 +229,50 @@ static bool try_device(struct attempt *attempt, int threads, char *why, size_t s
 /* Whether to try the device; otherwise `why` says why not. */
 static bool tries_device(const struct attempt *attempt, int threads, char *why, size_t size)
 {
-    const enum device_state state = device_state(attempt->ordinal);
-    snprintf(why, size, "%s",
-             attempt->forbidden       ? "asked for"
-             : state == DEVICE_UNUSED ? "starting a device would take longer"
-                                      : device_reason(attempt->ordinal));
-    return !attempt->forbidden &&
-           (attempt->forced || state == DEVICE_UP ||
-            (state == DEVICE_UNUSED &&
-             choice_is_worth_starting(&device_choice, &attempt->task, threads)));
+    if (attempt->forbidden) {
+        snprintf(why, size, "asked for");
+        return false;
+    }
+    switch (device_state(attempt->ordinal)) {
+    case DEVICE_UNUSED:
+        snprintf(why, size, "starting a device would take longer");
+        return attempt->forced ||
+               placement_pays_start(&measured_time_lost, &attempt->task, threads);
+    case DEVICE_UP:
+        return true;
+    default:
+        device_reason(attempt->ordinal, why, size);
+        return attempt->forced;
+    }
 }
 
 static void run_attempt(struct attempt *attempt)
 {
-    char why[512];
+    char why[REASON_BYTES];
     const int threads = threads_limit().threads;
     if (tries_device(attempt, threads, why, sizeof why) &&
         try_device(attempt, threads, why, sizeof why)) {
         return;
     }
-    const double before = device_choice.clock();
+    const double before = measured_clock();
     run_on_processor(attempt->offload, attempt->product);
-    const double seconds = device_choice.clock() - before;
-    choice_note_processor(&device_choice, &attempt->task, seconds, threads,
-                          attempt->forbidden || device_state(attempt->ordinal) != DEVICE_UNUSED);
+    const double seconds = measured_clock() - before;
+    if (!attempt->forbidden && device_state(attempt->ordinal) == DEVICE_UNUSED) {
+        placement_note_seconds(&measured_time_lost, &attempt->task, seconds);
+    }
     call_record_set(attempt->offload->op, "cpu", why, seconds, threads);
 }
 
 void offload_run(const struct offload *offload, const struct product *product)
 {
+    if (is_raising()) {
+        return; /* the rest of a stack, one product of which failed */
+    }
     const struct options options = options_in_effect();
     const double operations =
         2.0 * (double)product->batch * (double)product->m * (double)product->k * (double)product->n;
     const double least =
-        offload->type.kind <= ELEMENT_INTEGER ? LEAST_INTEGER_OPERATIONS : LEAST_OPERATIONS;
+        offload->type.kind <= ELEMENT_INTEGER ? LEAST_INTEGER_OPERATIONS : LEAST_FLOAT_OPERATIONS;
     const bool forced = options.device >= OFFLOAD_CUDA;
     if (operations == 0 || (!forced && operations < least)) {
         run_on_processor(offload, product);

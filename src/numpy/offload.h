@@ -4,7 +4,7 @@
 
 #include "numpy_api.h"
 
-#include "device/device.h"
+#include "device/pipeline.h"
 
 /* Computes a product without a device. */
 typedef void offload_processor(const void *data, const struct product *product);
@@ -22,7 +22,13 @@ bool offload_initialize(struct offload *offload, const char types[], offload_pro
 
 void offload_run(const struct offload *offload, const struct product *product);
 
-/* The Python functions behind set_config, info, last_call, and those for tests. */
-int offload_add_functions(PyObject *module);
+/* Nothing uses the row from now on. */
+void offload_forget(const struct offload *offload);
+
+/* Computes a product by what offload_initialize() was given; false if it was not given its type. */
+bool offload_on_processor(const struct matmul_task *task);
+
+/* Of this thread's last product on a device. */
+extern _Thread_local struct pipeline_times offload_times;
 
 #endif

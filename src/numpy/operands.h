@@ -19,17 +19,15 @@ struct ufunc_call {
     union element scalar[CALL_MOST_INPUTS];
 };
 
-/* Called once, at import. -1 with an exception. */
-int operands_initialize(void);
-
-/* Reads the operands of a vectorcall for the table that `call` has. False: they are unusual, the call is
- * NumPy's. */
-bool operands_read(struct ufunc_call *call, PyObject *const *args, size_t count,
-                   PyObject *keywords);
-
 /* An output that was not given; NULL with an exception. */
-PyArrayObject *operands_new_output(const struct ufunc_call *call, int ndim, const npy_intp shape[],
-                                   bool is_fortran);
+static inline PyArrayObject *operands_new_output(const struct ufunc_call *call, int ndim,
+                                                 const npy_intp shape[], bool is_fortran)
+{
+    PyArray_Descr *dtype = call->row->output;
+    Py_INCREF(dtype);
+    return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, NULL, NULL,
+                                                 is_fortran, NULL);
+}
 
 /* Elements of the call when its operands are broadcast; 0 where the shapes do not go together. */
 npy_intp operands_size(const struct ufunc_call *call);

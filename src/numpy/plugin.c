@@ -49,6 +49,9 @@ static void release(struct clone *clone)
             PyMem_Free(clone->data - 1);
         }
         PyMem_Free(clone->loops);
+        for (int row = 0; clone->gufunc_loops != NULL && row < clone->original->ntypes; row++) {
+            offload_forget(&clone->gufunc_loops[row].offload);
+        }
         PyMem_Free(clone->gufunc_loops);
         call_table_release(&clone->calls);
         Py_XDECREF((PyObject *)clone->original);

@@ -1,4 +1,4 @@
-/* The kernels of matmul_amx.c on tiles in memory: for processors that have none. */
+/* The kernel of AMX for the dtype of SOURCE on tiles in memory: for processors that have none. */
 #include <immintrin.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -53,5 +53,4 @@ static void multiply_tiles(int sums, int a, int b)
 #define _tile_stored(tile, to, row) store_tile(tile, to, row)
 #define _tile_dpbuud(sums, a, b) multiply_tiles(sums, a, b)
 
-#define ISA amx_in_software
-#include "kernels/matmul/matmul_amx.c"
+#include SOURCE

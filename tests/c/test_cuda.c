@@ -1,6 +1,6 @@
 /* Products of every type by the CUDA device's kernels, against plain loops; `--time`: how fast they
  * are without copies. Arguments besides are paths of libcublas. Exit status 77: no GPU. */
-#include "device/cuda/entry.h"
+#include "device/cuda/cuda_device.h"
 #include "expect.h"
 #include "fake_device.h"
 
@@ -23,7 +23,7 @@ static const struct {
 enum { TYPES = sizeof types / sizeof types[0] };
 
 static struct device *device;
-static struct queue *queue;
+static struct stream *stream;
 
 static bool works(enum status status, const char *what)
 {
@@ -74,7 +74,7 @@ static bool make_buffers(struct buffers *of, const struct gemm *gemm)
     const size_t bytes = of->a_bytes + of->b_bytes + of->c_bytes;
     const size_t spare_bytes = gemm_has_spare(gemm->type, gemm->k) ? of->c_bytes : 0;
     if (!works(device->alloc_pinned(device, bytes + 64, &pinned), "pinned memory") ||
-        !works(device->alloc(device, queue, bytes + spare_bytes + 1024, &of->on_device),
+        !works(device->alloc(device, stream, bytes + spare_bytes + 1024, &of->on_device),
                "device memory")) {
         device->release_pinned(device, pinned);
         return false;
@@ -91,8 +91,8 @@ static bool make_buffers(struct buffers *of, const struct gemm *gemm)
 
 static void free_buffers(struct buffers *of)
 {
-    device->release(device, queue, of->on_device);
-    works(device->drain(device, queue), "draining");
+    device->release(device, stream, of->on_device);
+    works(device->drain(device, stream), "draining");
     device->release_pinned(device, of->a);
     free(of->expected);
 }
@@ -113,11 +113,11 @@ static void check(int type, struct gemm gemm)
     gemm.c = gemm.b.at + aligned(of.b_bytes);
     gemm.spare = gemm_has_spare(gemm.type, gemm.k) ? gemm.c + aligned(of.c_bytes) : 0;
     fake_multiply(&gemm, of.a, of.b, of.expected);
-    if (works(device->upload(device, queue, gemm.a.at, of.a, of.a_bytes), "copying a") &&
-        works(device->upload(device, queue, gemm.b.at, of.b, of.b_bytes), "copying b") &&
-        works(device->multiply(device, queue, &gemm), types[type].name) &&
-        works(device->download(device, queue, of.c, gemm.c, of.c_bytes), "copying c") &&
-        works(device->drain(device, queue), types[type].name)) {
+    if (works(device->upload(device, stream, gemm.a.at, of.a, of.a_bytes), "copying a") &&
+        works(device->upload(device, stream, gemm.b.at, of.b, of.b_bytes), "copying b") &&
+        works(device->multiply(device, stream, &gemm), types[type].name) &&
+        works(device->download(device, stream, of.c, gemm.c, of.c_bytes), "copying c") &&
+        works(device->drain(device, stream), types[type].name)) {
         expect(memcmp(of.c, of.expected, of.c_bytes) == 0,
                "%s, kernel %d: batch %td, %td x %td x %td, transposed %d %d, shared %d %d",
                types[type].name, (int)gemm.kernel, gemm.batch, gemm.m, gemm.n, gemm.k,
@@ -174,8 +174,8 @@ static double shortest(const struct gemm *gemm)
     double best = INFINITY;
     for (int i = 0; i < 5; i++) {
         const double before = now();
-        works(device->multiply(device, queue, gemm), "multiplying");
-        works(device->drain(device, queue), "draining");
+        works(device->multiply(device, stream, gemm), "multiplying");
+        works(device->drain(device, stream), "draining");
         best = fmin(best, now() - before);
     }
     return best;
@@ -194,7 +194,7 @@ static void time_kernels(ptrdiff_t n)
                             .m = n,
                             .n = n,
                             .k = n};
-        if (!works(device->alloc(device, queue, 4 * bytes, &gemm.a.at), "device memory")) {
+        if (!works(device->alloc(device, stream, 4 * bytes, &gemm.a.at), "device memory")) {
             return;
         }
         gemm.b.at = gemm.a.at + bytes;
@@ -208,7 +208,7 @@ static void time_kernels(ptrdiff_t n)
             printf(", cublas %6.2f", operations / shortest(&gemm) / 1e12);
         }
         printf("\n");
-        device->release(device, queue, gemm.a.at);
+        device->release(device, stream, gemm.a.at);
     }
 }
 
@@ -234,14 +234,14 @@ int main(int count, char **arguments)
         return SKIPPED;
     }
     const int before = device->enter(device);
-    if (works(device->new_queue(device, &queue), "a queue")) {
+    if (works(device->new_stream(device, &stream), "a stream")) {
         if (timed) {
             time_kernels(2048);
             time_kernels(4096);
         } else {
             check_products(quick);
         }
-        device->release_queue(device, queue);
+        device->release_stream(device, stream);
     }
     device->leave(device, before);
     return expect_result("cuda");

@@ -3,8 +3,10 @@
 #include "expect.h"
 #include "memory/pages.h"
 #include "threads/limit.h"
+#include "threads/pool.h"
 #include "threads/region.h"
 
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -173,6 +175,41 @@ static void check_loops(void)
     run((char *)input, 4, (char *)output, 4, ELEMENTS);
     expect(counts.before == 0 && counts.chunks == 1, "one thread was to run all");
     threads_set_for_this_thread(0);
+}
+
+/* ---- sleeping workers ---- */
+
+/* The next call is not timed, and is short if it has fewer than five times `break_even` elements. */
+static void set_break_even(ptrdiff_t break_even)
+{
+    atomic_store(&loop.break_even, break_even);
+    atomic_store(&loop.calls, 100);
+}
+
+/* Must come first: no worker exists yet, which counts as asleep. */
+static void check_cold_calls(void)
+{
+    enum { SHORT = ELEMENTS / 4, LONG = ELEMENTS / 16, ENOUGH = 1000000 };
+    threads_set_for_this_thread(2);
+    pool_set_spin_us(0);
+    elementwise_initialize(&loop);
+    set_break_even(LONG);
+    run((char *)input, 4, (char *)output, 4, ELEMENTS);
+    expect(counts.before == 1, "a long call did not wake workers");
+    while (!region_is_cold(2)) {
+        sched_yield();
+    }
+    set_break_even(SHORT);
+    run((char *)input, 4, (char *)output, 4, ELEMENTS);
+    expect(counts.before == 0, "a short call woke workers");
+    int calls = 0;
+    do {
+        set_break_even(SHORT);
+        run((char *)input, 4, (char *)output, 4, ELEMENTS);
+    } while (counts.before == 0 && ++calls < ENOUGH);
+    expect(calls < ENOUGH, "short calls one after another never woke workers");
+    threads_set_for_this_thread(0);
+    pool_set_spin_us(WORKER_SPIN_US);
 }
 
 /* ---- which kernel ---- */
@@ -348,6 +385,7 @@ int main(void)
 {
     alarm(MOST_SECONDS); /* a hang is a failure, not a wait */
     threads_initialize(0, "");
+    check_cold_calls();
     check_loops();
     check_kernels();
     check_pages();

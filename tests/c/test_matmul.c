@@ -11,7 +11,11 @@
 #include <time.h>
 
 #ifdef AMX_IN_SOFTWARE
-extern const struct matmul_kernels matmul_amx_in_software;
+#define IN_SOFTWARE(dtype) matmul_##dtype##_amx_in_software
+extern const struct matmul_kernel IN_SOFTWARE(uint8), IN_SOFTWARE(uint16), IN_SOFTWARE(uint32),
+    IN_SOFTWARE(uint64);
+static const struct matmul_kernel *const in_software[] = {
+    &IN_SOFTWARE(uint8), &IN_SOFTWARE(uint16), &IN_SOFTWARE(uint32), &IN_SOFTWARE(uint64)};
 #endif
 
 enum { LARGEST_ROOM = 1 << 20, GUARD = 256, TIMED_K = 512 };
@@ -392,31 +396,28 @@ static void compare_bits(const struct matmul_bits *kernel, const char *isa, enum
            x.c.column_step);
 }
 
-static void compare_isa(const struct matmul_kernels *kernels, const char *isa, bool quick)
+static void compare_kernel(const struct matmul_kernel *kernel, const char *isa, bool quick)
 {
     const int cases = quick ? 60 : 600;
-    for (const struct matmul_kernel *const *row = kernels->rows; *row != NULL; row++) {
-        const struct matmul_kernel *kernel = *row;
-        for (int i = 0; kernel->bits != NULL && i < cases / 4; i++) {
-            compare_bits(kernel->bits, isa, (enum way)(i % WAYS));
+    for (int i = 0; kernel->bits != NULL && i < cases / 4; i++) {
+        compare_bits(kernel->bits, isa, (enum way)(i % WAYS));
+    }
+    fill(room_a, sizeof room_a, kernel);
+    fill(room_b, sizeof room_b, kernel);
+    for (int i = 0; i < cases; i++) {
+        if (kernel->direct != NULL) {
+            compare(kernel, isa, false);
         }
-        fill(room_a, sizeof room_a, kernel);
-        fill(room_b, sizeof room_b, kernel);
-        for (int i = 0; i < cases; i++) {
-            if (kernel->direct != NULL) {
-                compare(kernel, isa, false);
-            }
-            if (kernel->stack != NULL) {
-                compare_stack(kernel, isa);
-            }
-            if (kernel->rows > 0) {
-                compare(kernel, isa, true);
-            }
+        if (kernel->stack != NULL) {
+            compare_stack(kernel, isa);
         }
-        if (kernel->kind == 'e') {
-            check_padding(kernel, isa);
-            check_rounding(kernel, isa);
+        if (kernel->rows > 0) {
+            compare(kernel, isa, true);
         }
+    }
+    if (kernel->kind == 'e') {
+        check_padding(kernel, isa);
+        check_rounding(kernel, isa);
     }
 }
 
@@ -428,41 +429,37 @@ static int64_t now_ns(void)
 }
 
 /* ns per element that is packed, and operations per ns of a tile. */
-static void time_isa(const struct matmul_kernels *kernels, const char *isa)
+static void time_kernel(const struct matmul_kernel *kernel, const char *isa)
 {
-    for (const struct matmul_kernel *const *row = kernels->rows; *row != NULL; row++) {
-        const struct matmul_kernel *kernel = *row;
-        if (kernel->rows == 0) {
-            continue;
-        }
-        fill(room_a, sizeof room_a, kernel);
-        const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
-        double best[5] = {1e9, 1e9, 1e9, 1e9, 1e9};
-        for (int sample = 0; sample < 200; sample++) {
-            for (int what = 0; what < 5; what++) {
-                const bool along_k = what % 2 == 0;
-                const ptrdiff_t units = what < 2 ? kernel->rows : kernel->columns;
-                begin_tiles(kernel);
-                const int64_t start = now_ns();
-                if (what == 4) {
-                    kernel->tile(panel_a, panel_b, TIMED_K / kernel->group, sums,
-                                 kernel->columns * (ptrdiff_t)kernel->sum_size, true);
-                } else {
-                    (what < 2 ? kernel->pack_a : kernel->pack_b)(
-                        what < 2 ? panel_a : panel_b, room_a, along_k ? TIMED_K * size : size,
-                        along_k ? size : units * size, units, TIMED_K);
-                }
-                best[what] = fmin(best[what], (double)(now_ns() - start));
-                end_tiles(kernel);
-            }
-        }
-        const double a = (double)kernel->rows * TIMED_K, b = (double)kernel->columns * TIMED_K;
-        printf("%-10s %c%-2zu ns to pack an element of a: %.2f along k, %.2f along m; of b: %.2f, "
-               "%.2f along n; tile %td x %td: %.1f GOP/s\n",
-               isa, kernel->kind, kernel->item_size, best[0] / a, best[1] / a, best[2] / b,
-               best[3] / b, kernel->rows, kernel->columns,
-               2 * a * (double)kernel->columns / best[4]);
+    if (kernel->rows == 0) {
+        return;
     }
+    fill(room_a, sizeof room_a, kernel);
+    const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
+    double best[5] = {1e9, 1e9, 1e9, 1e9, 1e9};
+    for (int sample = 0; sample < 200; sample++) {
+        for (int what = 0; what < 5; what++) {
+            const bool along_k = what % 2 == 0;
+            const ptrdiff_t units = what < 2 ? kernel->rows : kernel->columns;
+            begin_tiles(kernel);
+            const int64_t start = now_ns();
+            if (what == 4) {
+                kernel->tile(panel_a, panel_b, TIMED_K / kernel->group, sums,
+                             kernel->columns * (ptrdiff_t)kernel->sum_size, true);
+            } else {
+                (what < 2 ? kernel->pack_a : kernel->pack_b)(
+                    what < 2 ? panel_a : panel_b, room_a, along_k ? TIMED_K * size : size,
+                    along_k ? size : units * size, units, TIMED_K);
+            }
+            best[what] = fmin(best[what], (double)(now_ns() - start));
+            end_tiles(kernel);
+        }
+    }
+    const double a = (double)kernel->rows * TIMED_K, b = (double)kernel->columns * TIMED_K;
+    printf("%-10s %c%-2zu ns to pack an element of a: %.2f along k, %.2f along m; of b: %.2f, "
+           "%.2f along n; tile %td x %td: %.1f GOP/s\n",
+           isa, kernel->kind, kernel->item_size, best[0] / a, best[1] / a, best[2] / b, best[3] / b,
+           kernel->rows, kernel->columns, 2 * a * (double)kernel->columns / best[4]);
 }
 
 int main(int argc, char *argv[])
@@ -474,22 +471,24 @@ int main(int argc, char *argv[])
     bool ran = false;
     for (int i = 0; kernels_isa(i) != NULL; i++) {
         const char *isa = kernels_isa(i);
-        const struct matmul_kernels *kernels = matmul_kernels_of_isa(isa);
-        if ((only != NULL && strcmp(only, isa) != 0) || kernels == NULL || *kernels->rows == NULL) {
-            continue;
-        }
-        ran = true;
-        if (timed) {
-            time_isa(kernels, isa);
-        } else {
-            compare_isa(kernels, isa, quick);
+        const struct matmul_kernel *kernel;
+        for (int row = 0; (only == NULL || strcmp(only, isa) == 0) &&
+                          (kernel = matmul_kernel_of_isa(isa, row)) != NULL;
+             row++) {
+            ran = true;
+            if (timed) {
+                time_kernel(kernel, isa);
+            } else {
+                compare_kernel(kernel, isa, quick);
+            }
         }
     }
 #ifdef AMX_IN_SOFTWARE
-    if (!timed && matmul_kernels_of_isa("amx") == NULL &&
-        (only == NULL || strcmp(only, "amx") == 0)) {
+    for (int i = 0; i < 4 && !timed && matmul_kernel_of_isa("amx", 0) == NULL &&
+                    (only == NULL || strcmp(only, "amx") == 0);
+         i++) {
         ran = true;
-        compare_isa(&matmul_amx_in_software, "amx in software", quick);
+        compare_kernel(in_software[i], "amx in software", quick);
     }
 #endif
     if (!ran) {

@@ -89,10 +89,10 @@ int main(void)
 {
     threads_initialize(0, "");
     for (int i = 0; kernels_isa(i) != NULL; i++) {
-        const struct matmul_kernels *kernels = matmul_kernels_of_isa(kernels_isa(i));
-        for (int row = 0; kernels != NULL && kernels->rows[row] != NULL; row++) {
-            if (kernels->rows[row]->rows > 0) {
-                check(kernels->rows[row], kernels_isa(i));
+        const struct matmul_kernel *kernel;
+        for (int row = 0; (kernel = matmul_kernel_of_isa(kernels_isa(i), row)) != NULL; row++) {
+            if (kernel->rows > 0) {
+                check(kernel, kernels_isa(i));
             }
         }
     }

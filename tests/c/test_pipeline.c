@@ -1,8 +1,8 @@
 /* Products through the pipeline on the fake device, against plain loops; then with every call of the
  * device failing once. */
-#include "device/choice.h"
+#include "device/device_plan.h"
+#include "device/nonfinite.h"
 #include "device/pipeline.h"
-#include "device/plan.h"
 #include "fake_device.h"
 #include "problem.h"
 #include "threads/limit.h"
@@ -33,7 +33,7 @@ static struct problem random_problem(void)
 
 static size_t least_memory(const struct matmul_task *task)
 {
-    struct plan plan;
+    struct device_plan plan;
     size_t bytes = 256;
     while (!plan_make(&plan, task, bytes)) {
         bytes += 256;
@@ -72,7 +72,7 @@ static void check_random_tasks(void)
         const size_t limits[] = {0, least_memory(&problem.task),
                                  least_memory(&problem.task) * (1 + random_below(8))};
         const size_t limit = limits[random_below(3)];
-        struct plan plan;
+        struct device_plan plan;
         tiles +=
             plan_make(&plan, &problem.task, limit != 0 ? limit : device->memory) ? plan.tiles : 0;
         if (random_below(4) == 0) {
@@ -144,10 +144,10 @@ static void check_what_gains_by_turns(void)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct matmul_task task =
             task_without_data(cases[i].type, cases[i].m, cases[i].n, cases[i].k);
-        struct plan plan;
+        struct device_plan plan;
         expect(plan_make(&plan, &task, (size_t)1 << 40), "no plan");
         expect(plan.in_turns == cases[i].gains, "case %zu: turns", i);
-        const size_t too_little = plan.slots[OPERAND_A].bytes + plan.slots[OPERAND_B].bytes;
+        const size_t too_little = plan.panels[OPERAND_A].bytes + plan.panels[OPERAND_B].bytes;
         expect(plan_make(&plan, &task, too_little) && !plan.in_turns, "case %zu: they fit?", i);
     }
 }
@@ -157,20 +157,20 @@ static void check_order_of_turns(ptrdiff_t m, ptrdiff_t n)
 {
     const struct matmul_task task =
         task_without_data((struct element_type){ELEMENT_FLOAT, 4}, m, n, 1);
-    struct plan plan;
+    struct device_plan plan;
     expect(plan_make_in_turns(&plan, &task, (size_t)1 << 40), "no turns");
     bool *done = calloc((size_t)plan.tiles, sizeof *done);
-    ptrdiff_t elements = 0, parts[] = {0, 0};
+    ptrdiff_t elements = 0, panels[] = {0, 0};
     for (ptrdiff_t tile = 0; tile < plan.tiles; tile++) {
-        const struct tile_of_plan of = plan_tile(&plan, tile);
-        bool *here = &done[of.part[OPERAND_A] * plan.column_count + of.part[OPERAND_B]];
+        const struct plan_tile of = plan_tile(&plan, tile);
+        bool *here = &done[of.panel[OPERAND_A] * plan.column_count + of.panel[OPERAND_B]];
         expect(!*here, "tile %td: again", tile);
         *here = true;
         elements += of.m * of.n;
         for (enum operand operand = OPERAND_A; operand <= OPERAND_B; operand++) {
-            const bool is_next = of.part[operand] == parts[operand];
+            const bool is_next = of.panel[operand] == panels[operand];
             expect(plan_tile_is_first(&plan, tile, operand) == is_next, "tile %td", tile);
-            parts[operand] += is_next;
+            panels[operand] += is_next;
         }
     }
     expect(elements == m * n, "%td elements", elements);
@@ -185,7 +185,7 @@ static void check_products_in_turns(void)
         const ptrdiff_t m = 1 + (ptrdiff_t)random_below(300), n = 1 + (ptrdiff_t)random_below(300);
         struct problem problem =
             make_problem(types[random_below(sizeof types / sizeof types[0])], 1, m, n, 3);
-        struct plan plan;
+        struct device_plan plan;
         expect(plan_make_in_turns(&plan, &problem.task, device->memory), "no turns");
         threads_set_for_this_thread(1 + (int)random_below(5));
         struct pipeline_report report;
@@ -206,10 +206,10 @@ static void check_spare_memory(void)
         const ptrdiff_t m = 1 + (ptrdiff_t)random_below(12), n = 1 + (ptrdiff_t)random_below(12);
         struct problem problem = make_problem(type, 1, m, n, 513);
         const size_t limit = least_memory(&problem.task) * (1 + random_below(8));
-        struct plan plan;
+        struct device_plan plan;
         expect(plan_make(&plan, &problem.task, limit), "no plan");
         for (ptrdiff_t tile = 0; tile < plan.tiles; tile++) {
-            const struct tile_of_plan of = plan_tile(&plan, tile);
+            const struct plan_tile of = plan_tile(&plan, tile);
             const size_t spare = plan_spare(&plan, 1, tile) - 1;
             expect(spare > 0 && spare + (size_t)(of.batch * of.m * of.n) * type.size <= plan.bytes,
                    "tile %td: spare memory from %zu of %zu on", tile, spare, plan.bytes);
@@ -219,7 +219,7 @@ static void check_spare_memory(void)
         most_tiles = plan.tiles > most_tiles ? plan.tiles : most_tiles;
         check_product(fake_new((size_t)1 << 30), &problem, limit, "spare");
     }
-    expect(most_tiles > PLAN_QUEUES, "at most %td tiles", most_tiles);
+    expect(most_tiles > PLAN_STREAMS, "at most %td tiles", most_tiles);
 }
 
 static void check_failures(enum status failure, int threads)
@@ -268,17 +268,17 @@ static void check_too_little_memory(void)
     pipeline_delete(pipeline);
     /* Half of what it says that it has: the first plan fails, the second does not. */
     device->memory = 8 << 20;
-    struct queue *queue;
+    struct stream *stream;
     device_address other = 0;
-    expect(device->new_queue(device, &queue) == STATUS_OK &&
-               device->alloc(device, queue, 5 << 20, &other) == STATUS_OK,
-           "no queue");
+    expect(device->new_stream(device, &stream) == STATUS_OK &&
+               device->alloc(device, stream, 5 << 20, &other) == STATUS_OK,
+           "no stream");
     pipeline = pipeline_new(device, 0);
     status = pipeline_matmul(pipeline, &problem.task, &report);
     expect(status == STATUS_OK, "half of the memory: status %d", (int)status);
     check_memory(&problem, status, "half of the memory");
-    device->release(device, queue, other);
-    device->release_queue(device, queue);
+    device->release(device, stream, other);
+    device->release_stream(device, stream);
     delete_both(pipeline, device);
     free_problem(&problem);
 }
@@ -360,77 +360,11 @@ static void check_nonfinite(void)
     check_exceptions("not a number, infinite", INFINITY, NAN, true, 0);
 }
 
-static void check_calibration(void)
-{
-    struct device *device = fake_new((size_t)1 << 30);
-    struct pipeline *pipeline = pipeline_new(device, 0);
-    device->latency = device->transfer_rate = 0;
-    choice_calibrate(pipeline, device);
-    expect(device->latency > 0 && device->latency < 1, "latency %g", device->latency);
-    expect(device->transfer_rate > 1e5, "transfer rate %g", device->transfer_rate);
-    device->latency = 0;
-    fake_fail(device, 3, STATUS_FAILED);
-    choice_calibrate(pipeline, device);
-    expect(device->latency == 0, "latency %g of a device that failed", device->latency);
-    delete_both(pipeline, device);
-}
-
-static double simulated_seconds = 1;
-
-static double simulated_clock(void)
-{
-    return simulated_seconds;
-}
-
-/* Threads that have just waited for the other side spin for a while, in the way of every call: whoever
- * changes sides pays, and must not change back because of that, over and over. */
-static void check_choice_settles(double processor, double device)
-{
-    enum { CALLS = 4000, SETTLED = 3000 };
-    const double spinning = 40e-3, slower = 10, noise = 0.3;
-    static struct choice choice; /* large */
-    choice = (struct choice){.clock = simulated_clock};
-    const struct matmul_task task = {
-        .type = {ELEMENT_FLOAT, 4}, .batch = 1, .m = 256, .n = 256, .k = 256};
-    struct device *fake = fake_new(1);
-    double used[] = {-1, -1}; /* when a side was used last */
-    int there = 0, changes = 0;
-    bool last = false;
-    for (int call = 0; call < CALLS; call++) {
-        const bool now = choice_prefers_device(&choice, &task, 16, fake);
-        const bool disturbed = simulated_seconds - used[!now] < spinning;
-        const double seconds = (now ? device : processor) * (disturbed ? slower : 1) *
-                               (1 + noise * (double)random_below(1000) / 1000);
-        simulated_seconds += seconds;
-        used[now] = simulated_seconds;
-        if (now) {
-            choice_note_device(&choice, &task, seconds, fake);
-        } else {
-            choice_note_processor(&choice, &task, seconds, 16, true);
-        }
-        changes += call >= SETTLED && now != last;
-        there += call >= SETTLED && now;
-        last = now;
-    }
-    fake_delete(fake);
-    const int best = device < processor ? there : CALLS - SETTLED - there;
-    const double ratio = fmax(device, processor) / fmin(device, processor);
-    expect(changes <= 20, "%g against %g s: %d changes", processor, device, changes);
-    expect(ratio < 1.1 || best > 900, "%g against %g s: %d calls on the faster side", processor,
-           device, best);
-}
-
 int main(void)
 {
     alarm(MOST_SECONDS); /* a hang is a failure, not a wait */
     threads_initialize(0, "");
     check_nonfinite();
-    check_calibration();
-    for (double seconds = 100e-6; seconds < 0.1; seconds *= 3.3) {
-        for (double ratio = 0.75; ratio < 1.4; ratio += 0.08) {
-            check_choice_settles(seconds, ratio * seconds);
-        }
-    }
     check_random_tasks();
     check_large_tasks();
     check_what_gains_by_turns();

@@ -2,9 +2,12 @@
 #define NUMC_IMPORTS_NUMPY
 #include "hooks.h"
 
+#include "device/cuda/cuda_device.h"
 #include "fake_device.h"
 #include "numpy/internals.h"
 #include "numpy/numpy_private.h"
+
+#include <stdio.h>
 
 static struct internals *internals;
 static struct device *fake;
@@ -72,29 +75,70 @@ static PyObject *use_fake_device(PyObject *module, PyObject *args)
 {
     (void)module;
     Py_ssize_t memory;
-    double clock_step = 0;
-    if (!PyArg_ParseTuple(args, "n|d:use_fake_device", &memory, &clock_step)) {
+    int is_up = 1;
+    double speedup = 1e6;
+    if (!PyArg_ParseTuple(args, "n|pd:use_fake_device", &memory, &is_up, &speedup)) {
         return NULL;
+    }
+    struct rates rates = {.threads = 1, .memory = 1e9, .transfer = 1e9 * speedup, .latency_ns = 1};
+    for (int type = 0; type < RATE_TYPES; type++) {
+        rates.product[type] = rates.stack[type] = 1e9;
+        rates.device[type] = 1e9 * speedup;
     }
     struct device *before = fake;
     fake = memory > 0 ? fake_new((size_t)memory) : NULL;
     if (memory > 0 && fake == NULL) {
         return PyErr_NoMemory();
     }
-    internals->replace_device(fake, clock_step);
+    internals->replace_device(fake, is_up);
+    internals->replace_rates(fake != NULL && speedup > 0 ? &rates : NULL);
     const long alive = before != NULL ? fake_alive(before) : 0;
     fake_delete(before);
     return PyLong_FromLong(alive);
 }
 
+static double clock_step, clock_now;
+
+static double stepping_clock(void)
+{
+    return clock_now += clock_step;
+}
+
+/* ---- this module in the place of the library that knows CUDA ---- */
+
+static int count_devices(char *why, size_t size)
+{
+    snprintf(why, size, "%s", "");
+    return 2;
+}
+
+static void describe(int ordinal, char *text, size_t size)
+{
+    snprintf(text, size, "fake %d", ordinal);
+}
+
+static enum status open_device(int ordinal, const char *const cublas[], struct device **device,
+                               char *why, size_t size)
+{
+    (void)ordinal, (void)cublas;
+    *device = fake_new((size_t)1 << 28);
+    snprintf(why, size, "%s", *device == NULL ? "no memory" : "");
+    return *device != NULL ? STATUS_OK : STATUS_NO_HOST_MEMORY;
+}
+
+const struct cuda_library *numc_cuda_library(int version)
+{
+    static const struct cuda_library library = {count_devices, describe, open_device};
+    return version == DEVICE_VERSION ? &library : NULL;
+}
+
 static PyObject *set_fake_clock(PyObject *module, PyObject *args)
 {
     (void)module;
-    double step;
-    if (!PyArg_ParseTuple(args, "d:set_fake_clock", &step)) {
+    if (!PyArg_ParseTuple(args, "d:set_fake_clock", &clock_step)) {
         return NULL;
     }
-    internals->set_clock(step);
+    internals->replace_clock(clock_step != 0 ? stepping_clock : NULL);
     Py_RETURN_NONE;
 }
 
@@ -150,10 +194,13 @@ static PyMethodDef functions[] = {
     {"know_exceptions", know_exceptions, METH_O,
      "know_exceptions(known): whether exceptions of threads are where they are expected."},
     {"use_fake_device", use_fake_device, METH_VARARGS,
-     "use_fake_device(memory, clock_step=0): in the place of device 0; memory 0 takes it away. "
-     "Returns how many objects of the one before are left."},
+     "use_fake_device(memory, is_up=True, speedup=1e6): in the place of device 0; memory 0 takes "
+     "it "
+     "away. What placement takes it for: so many times as fast as the processor; 0: it is "
+     "measured. Returns how many objects of the one before are left."},
     {"set_fake_clock", set_fake_clock, METH_VARARGS,
-     "set_fake_clock(step): what the choice takes for the time advances so at each look."},
+     "set_fake_clock(step): what placement takes for the time advances so many seconds at each "
+     "look; 0: the real time."},
     {"fail_device_call", fail_device_call, METH_VARARGS,
      "fail_device_call(n, lost): the nth call of the fake device from now on fails; 0: none."},
     {"device_calls", device_calls, METH_NOARGS, "Calls of the fake device so far."},
@@ -161,7 +208,7 @@ static PyMethodDef functions[] = {
      "Bytes that a call may take on device 0, if it is up; 0: all."},
     {"last_times", last_times, METH_NOARGS,
      "Seconds until the last upload, product and download of the last product on a device were in "
-     "their queues, and until its end."},
+     "their streams, and until its end."},
     {"count_calls", hooks_count_calls, METH_VARARGS,
      "count_calls(ufunc): count its calls from now on."},
     {"redirect", hooks_redirect, METH_VARARGS,

@@ -1,7 +1,7 @@
 /* The fake device. */
 #include "fake_device.h"
 
-#include "fake_queue.h"
+#include "fake_stream.h"
 
 #include <fenv.h>
 #include <stdio.h>
@@ -57,12 +57,12 @@ static void leave(struct device *device, int before)
     (void)device, (void)before;
 }
 
-static enum status alloc(struct device *device, struct queue *queue, size_t bytes,
+static enum status alloc(struct device *device, struct stream *stream, size_t bytes,
                          device_address *address)
 {
     struct fake *fake;
     enum status status = begin(device, &fake);
-    (void)queue;
+    (void)stream;
     if (status == STATUS_OK && fake->used + bytes > device->memory) {
         fake_run_all(fake);
         status = fake->used + bytes > device->memory ? STATUS_NO_DEVICE_MEMORY : STATUS_OK;
@@ -80,7 +80,7 @@ static enum status alloc(struct device *device, struct queue *queue, size_t byte
     return end(fake, status);
 }
 
-static void release(struct device *device, struct queue *queue, device_address address)
+static void release(struct device *device, struct stream *stream, device_address address)
 {
     struct fake *fake = (struct fake *)device;
     if (address == 0) {
@@ -88,8 +88,8 @@ static void release(struct device *device, struct queue *queue, device_address a
     }
     pthread_mutex_lock(&fake->lock);
     const struct operation operation = {.kind = RELEASE, .to = fake_pointer(address)};
-    if (fake_put(fake, queue, &operation) != STATUS_OK) {
-        fake_run_until(fake, queue, queue->count);
+    if (fake_put(fake, stream, &operation) != STATUS_OK) {
+        fake_run_until(fake, stream, stream->count);
         fake_free(fake, operation.to);
     }
     pthread_mutex_unlock(&fake->lock);
@@ -123,42 +123,42 @@ static void release_pinned(struct device *device, void *memory)
     free(memory);
 }
 
-static enum status new_queue(struct device *device, struct queue **made_queue)
+static enum status new_stream(struct device *device, struct stream **made_stream)
 {
     struct fake *fake;
     const enum status status = begin(device, &fake);
-    struct queue *queue = status == STATUS_OK ? calloc(1, sizeof *queue) : NULL;
-    if (queue != NULL) {
-        queue->room = 64;
-        queue->operations = malloc(queue->room * sizeof *queue->operations);
-        if (queue->operations == NULL) {
-            free(queue);
+    struct stream *stream = status == STATUS_OK ? calloc(1, sizeof *stream) : NULL;
+    if (stream != NULL) {
+        stream->room = 64;
+        stream->operations = malloc(stream->room * sizeof *stream->operations);
+        if (stream->operations == NULL) {
+            free(stream);
             return made(fake, status, NULL);
         }
-        queue->next = fake->queues;
-        fake->queues = queue;
-        *made_queue = queue;
+        stream->next = fake->streams;
+        fake->streams = stream;
+        *made_stream = stream;
     }
-    return made(fake, status, queue);
+    return made(fake, status, stream);
 }
 
-static void release_queue(struct device *device, struct queue *queue)
+static void release_stream(struct device *device, struct stream *stream)
 {
     struct fake *fake = (struct fake *)device;
-    if (queue == NULL) {
+    if (stream == NULL) {
         return;
     }
     pthread_mutex_lock(&fake->lock);
-    fake_run_until(fake, queue, queue->count);
-    struct queue **link = &fake->queues;
-    while (*link != queue) {
+    fake_run_until(fake, stream, stream->count);
+    struct stream **link = &fake->streams;
+    while (*link != stream) {
         link = &(*link)->next;
     }
-    *link = queue->next;
+    *link = stream->next;
     pthread_mutex_unlock(&fake->lock);
-    count_released(device, queue);
-    free(queue->operations);
-    free(queue);
+    count_released(device, stream);
+    free(stream->operations);
+    free(stream);
 }
 
 static enum status new_event(struct device *device, struct event **event)
@@ -176,25 +176,25 @@ static void release_event(struct device *device, struct event *event)
     free(event);
 }
 
-static enum status record(struct device *device, struct event *event, struct queue *queue)
+static enum status record(struct device *device, struct event *event, struct stream *stream)
 {
     struct fake *fake;
     const enum status status = begin(device, &fake);
     if (status == STATUS_OK) {
-        event->queue = queue;
-        event->ticket = queue->count;
+        event->stream = stream;
+        event->ticket = stream->count;
     }
     return end(fake, status);
 }
 
-static enum status follow(struct device *device, struct queue *queue, struct event *event)
+static enum status follow(struct device *device, struct stream *stream, struct event *event)
 {
     struct fake *fake;
     enum status status = begin(device, &fake);
-    if (status == STATUS_OK && event->queue != NULL) {
+    if (status == STATUS_OK && event->stream != NULL) {
         const struct operation operation = {
-            .kind = FOLLOW, .queue = event->queue, .ticket = event->ticket};
-        status = fake_put(fake, queue, &operation);
+            .kind = FOLLOW, .stream = event->stream, .ticket = event->ticket};
+        status = fake_put(fake, stream, &operation);
     }
     return end(fake, status);
 }
@@ -203,8 +203,8 @@ static enum status wait(struct device *device, struct event *event)
 {
     struct fake *fake;
     const enum status status = begin(device, &fake);
-    if (status == STATUS_OK && event->queue != NULL) {
-        fake_run_until(fake, event->queue, event->ticket);
+    if (status == STATUS_OK && event->stream != NULL) {
+        fake_run_until(fake, event->stream, event->ticket);
     }
     return end(fake, status);
 }
@@ -215,53 +215,53 @@ static enum status poll(struct device *device, struct event *event, bool *happen
     const enum status status = begin(device, &fake);
     if (status == STATUS_OK) {
         fake_run_some(fake);
-        *happened = event->queue == NULL || event->queue->done >= event->ticket;
+        *happened = event->stream == NULL || event->stream->done >= event->ticket;
     }
     return end(fake, status);
 }
 
-static enum status drain(struct device *device, struct queue *queue)
+static enum status drain(struct device *device, struct stream *stream)
 {
     struct fake *fake;
     const enum status status = begin(device, &fake);
     if (status == STATUS_OK) {
-        fake_run_until(fake, queue, queue->count);
+        fake_run_until(fake, stream, stream->count);
     }
     return end(fake, status);
 }
 
-static enum status copy(struct device *device, struct queue *queue, char *to, const char *from,
+static enum status copy(struct device *device, struct stream *stream, char *to, const char *from,
                         size_t bytes)
 {
     struct fake *fake;
     enum status status = begin(device, &fake);
     if (status == STATUS_OK) {
         const struct operation operation = {.kind = COPY, .to = to, .from = from, .bytes = bytes};
-        status = fake_put(fake, queue, &operation);
+        status = fake_put(fake, stream, &operation);
     }
     return end(fake, status);
 }
 
-static enum status upload(struct device *device, struct queue *queue, device_address to,
+static enum status upload(struct device *device, struct stream *stream, device_address to,
                           const void *from, size_t bytes)
 {
-    return copy(device, queue, fake_pointer(to), from, bytes);
+    return copy(device, stream, fake_pointer(to), from, bytes);
 }
 
-static enum status download(struct device *device, struct queue *queue, void *to,
+static enum status download(struct device *device, struct stream *stream, void *to,
                             device_address from, size_t bytes)
 {
-    return copy(device, queue, to, fake_pointer(from), bytes);
+    return copy(device, stream, to, fake_pointer(from), bytes);
 }
 
-static enum status multiply(struct device *device, struct queue *queue, const struct gemm *gemm)
+static enum status multiply(struct device *device, struct stream *stream, const struct gemm *gemm)
 {
     struct fake *fake;
     enum status status = begin(device, &fake);
     feraiseexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW | FE_UNDERFLOW); /* so may cuBLAS */
     if (status == STATUS_OK) {
         const struct operation operation = {.kind = MULTIPLY, .gemm = *gemm};
-        status = fake_put(fake, queue, &operation);
+        status = fake_put(fake, stream, &operation);
     }
     return end(fake, status);
 }
@@ -277,11 +277,8 @@ struct device *fake_new(size_t memory)
     pthread_mutex_init(&fake->lock, NULL);
     fake->device = (struct device){
         .name = "fake",
+        .model = "fake",
         .memory = memory,
-        .transfer_rate = 1e15, /* "auto" wants it, until it was used */
-        .float_rate = 1e15,
-        .double_rate = 1e15,
-        .integer_rate = 1e15,
         .supports = supports,
         .is_pinned = is_pinned,
         .explain = explain,
@@ -291,8 +288,8 @@ struct device *fake_new(size_t memory)
         .release = release,
         .alloc_pinned = alloc_pinned,
         .release_pinned = release_pinned,
-        .new_queue = new_queue,
-        .release_queue = release_queue,
+        .new_stream = new_stream,
+        .release_stream = release_stream,
         .new_event = new_event,
         .release_event = release_event,
         .record = record,

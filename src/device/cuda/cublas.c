@@ -88,7 +88,7 @@ cublasStatus_t cublas_handle(const struct cublas *cublas, cudaStream_t stream,
     }
     status = cublas->set_stream(*handle, stream);
     if (status == CUBLAS_STATUS_SUCCESS) {
-        /* Or half products whose sum is split are added in half. */
+        /* Else cuBLAS adds split-k partial sums in float16. */
         status = cublas->set_math_mode(
             *handle,
             (cublasMath_t)(CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION));

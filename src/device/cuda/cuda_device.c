@@ -1,7 +1,8 @@
 /* What a GPU can, and how it is found and opened. */
 #include "cuda_device.h"
 
-#include "entry.h"
+#include "cuda_state.h"
+#include "cuda_work.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,8 +89,6 @@ static void make_pool(struct cuda_device *cuda)
 }
 
 static const struct device entries = {
-    .latency = 100e-6,
-    .transfer_rate = 20e9,
     .supports = supports,
     .is_pinned = is_pinned,
     .explain = explain,
@@ -97,23 +96,10 @@ static const struct device entries = {
     .leave = leave,
 };
 
-/* Conservative rates, from what the device says of itself. */
-static void estimate_rates(struct cuda_device *cuda, int kilohertz)
-{
-    const double cycles = 1e3 * kilohertz * cuda->multiprocessors;
-    /* Data center GPUs have half as many units for double; others a sixty-fourth. */
-    const bool data_center =
-        cuda->capability == 80 || cuda->capability == 90 || cuda->capability == 100;
-    cuda->device.float_rate = cycles * 2 * 64 * 0.5;
-    cuda->device.double_rate =
-        data_center ? cuda->device.float_rate / 2 : cuda->device.float_rate / 32;
-    cuda->device.integer_rate = cuda->device.float_rate / 2;
-}
-
 static cudaError_t fill(struct cuda_device *cuda)
 {
     size_t unused;
-    int major = 0, minor = 0, kilohertz = 0;
+    int major = 0, minor = 0, driver = 0;
     struct cudaDeviceProp properties;
     cudaError_t error = cudaSetDevice(cuda->ordinal);
     if (error == cudaSuccess) {
@@ -127,11 +113,13 @@ static cudaError_t fill(struct cuda_device *cuda)
         cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, cuda->ordinal);
         cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount,
                                cuda->ordinal);
-        cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, cuda->ordinal);
         cuda->capability = 10 * major + minor;
         snprintf(cuda->name, sizeof cuda->name, "cuda:%d (%.200s)", cuda->ordinal, properties.name);
         cuda->device.name = cuda->name;
-        estimate_rates(cuda, kilohertz);
+        cudaDriverGetVersion(&driver);
+        snprintf(cuda->model, sizeof cuda->model, "%.200s, CUDA driver %d", properties.name,
+                 driver);
+        cuda->device.model = cuda->model;
         make_pool(cuda);
     }
     return error;

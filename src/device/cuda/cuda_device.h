@@ -1,35 +1,25 @@
-/* The CUDA device: streams are its queues, and a memory pool of its own keeps what calls give back. */
+/* The one entry of the library that knows CUDA. It is loaded when a device is asked for first. */
 #ifndef NUMC_CUDA_DEVICE_H
 #define NUMC_CUDA_DEVICE_H
 
-#include "cublas.h"
+#include "device/device.h"
 
-#include <cuda_runtime_api.h>
-#include <pthread.h>
-
-struct cuda_device {
-    struct device device;
-    int ordinal, capability, multiprocessors;
-    cudaMemPool_t pool; /* NULL: it has none */
-    const struct cublas *cublas;
-    char name[256], no_cublas[256];
-    pthread_mutex_t lock; /* of the problem */
-    char problem[256];
+struct cuda_library {
+    /* The number of devices. 0 or less: `why` says what is missing. Takes no memory on any. */
+    int (*count)(char *why, size_t size);
+    /* Its name. */
+    void (*describe)(int ordinal, char *text, size_t size);
+    /* Makes device `ordinal`, which lives as long as the process. `cublas` are paths or names of
+     * libcublas to be tried, the last NULL; without any the device computes without it. */
+    enum status (*open)(int ordinal, const char *const cublas[], struct device **device, char *why,
+                        size_t size);
 };
 
-/* What `struct queue` and `struct event` are here. */
-struct queue {
-    cudaStream_t stream;
-    cublasHandle_t handle;
-};
+#define CUDA_ENTRY "numc_cuda_library" /* cuda_entry, by name */
 
-/* What their codes mean to callers; what they say is noted, for humans. */
-enum status cuda_translate(struct device *device, cudaError_t error, const char *what);
-enum status cuda_translate_cublas(struct device *device, cublasStatus_t status);
+/* NULL if the library was built from another version of these files. */
+typedef const struct cuda_library *cuda_entry(int version);
 
-enum status cuda_multiply(struct device *device, struct queue *queue, const struct gemm *gemm);
-
-/* Fills in the entries of memory, queues, events, copies and products. */
-void cuda_set_work_entries(struct device *device);
+__attribute__((visibility("default"))) cuda_entry numc_cuda_library;
 
 #endif

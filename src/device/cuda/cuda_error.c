@@ -1,5 +1,4 @@
-/* What the codes of CUDA and cuBLAS mean. */
-#include "cuda_device.h"
+#include "cuda_error.h"
 
 #include <stdio.h>
 

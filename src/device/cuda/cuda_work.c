@@ -1,5 +1,8 @@
-/* Memory, queues, events and copies. */
-#include "cuda_device.h"
+#include "cuda_work.h"
+
+#include "cuda_error.h"
+#include "device/device_cutoffs.h"
+#include "tiled.h"
 
 #include <stdlib.h>
 
@@ -10,25 +13,25 @@ static cudaEvent_t event_of(struct event *event)
 
 /* ---- memory ---- */
 
-static enum status alloc(struct device *device, struct queue *queue, size_t bytes,
+static enum status alloc(struct device *device, struct stream *stream, size_t bytes,
                          device_address *address)
 {
     const struct cuda_device *cuda = (struct cuda_device *)device;
     void *memory = NULL;
     const cudaError_t error =
-        cuda->pool != NULL ? cudaMallocFromPoolAsync(&memory, bytes, cuda->pool, queue->stream)
+        cuda->pool != NULL ? cudaMallocFromPoolAsync(&memory, bytes, cuda->pool, stream->cuda)
                            : cudaMalloc(&memory, bytes);
     *address = (device_address)memory;
     return cuda_translate(device, error, "allocating device memory");
 }
 
-static void release(struct device *device, struct queue *queue, device_address address)
+static void release(struct device *device, struct stream *stream, device_address address)
 {
     if (address == 0) {
         return;
     }
     if (((struct cuda_device *)device)->pool != NULL) {
-        cudaFreeAsync((void *)address, queue->stream);
+        cudaFreeAsync((void *)address, stream->cuda);
     } else {
         cudaFree((void *)address);
     }
@@ -48,31 +51,30 @@ static void release_pinned(struct device *device, void *memory)
     cudaFreeHost(memory);
 }
 
-/* ---- queues and events ---- */
+/* ---- streams and events ---- */
 
-static enum status new_queue(struct device *device, struct queue **made)
+static enum status new_stream(struct device *device, struct stream **made)
 {
-    struct queue *queue = calloc(1, sizeof *queue);
-    if (queue == NULL) {
+    struct stream *stream = calloc(1, sizeof *stream);
+    if (stream == NULL) {
         return STATUS_NO_HOST_MEMORY;
     }
-    const enum status status =
-        cuda_translate(device, cudaStreamCreateWithFlags(&queue->stream, cudaStreamNonBlocking),
-                       "making a stream");
+    const enum status status = cuda_translate(
+        device, cudaStreamCreateWithFlags(&stream->cuda, cudaStreamNonBlocking), "making a stream");
     if (status != STATUS_OK) {
-        free(queue);
+        free(stream);
         return status;
     }
-    *made = queue;
+    *made = stream;
     return STATUS_OK;
 }
 
-static void release_queue(struct device *device, struct queue *queue)
+static void release_stream(struct device *device, struct stream *stream)
 {
-    if (queue != NULL) {
-        cublas_release(((struct cuda_device *)device)->cublas, queue->handle);
-        cudaStreamDestroy(queue->stream);
-        free(queue);
+    if (stream != NULL) {
+        cublas_release(((struct cuda_device *)device)->cublas, stream->cublas);
+        cudaStreamDestroy(stream->cuda);
+        free(stream);
     }
 }
 
@@ -93,15 +95,15 @@ static void release_event(struct device *device, struct event *event)
     }
 }
 
-static enum status record(struct device *device, struct event *event, struct queue *queue)
+static enum status record(struct device *device, struct event *event, struct stream *stream)
 {
-    return cuda_translate(device, cudaEventRecord(event_of(event), queue->stream),
+    return cuda_translate(device, cudaEventRecord(event_of(event), stream->cuda),
                           "recording an event");
 }
 
-static enum status follow(struct device *device, struct queue *queue, struct event *event)
+static enum status follow(struct device *device, struct stream *stream, struct event *event)
 {
-    return cuda_translate(device, cudaStreamWaitEvent(queue->stream, event_of(event), 0),
+    return cuda_translate(device, cudaStreamWaitEvent(stream->cuda, event_of(event), 0),
                           "waiting for an event");
 }
 
@@ -117,28 +119,82 @@ static enum status poll(struct device *device, struct event *event, bool *happen
     return error == cudaErrorNotReady ? STATUS_OK : cuda_translate(device, error, "asking the GPU");
 }
 
-static enum status drain(struct device *device, struct queue *queue)
+static enum status drain(struct device *device, struct stream *stream)
 {
-    return cuda_translate(device, cudaStreamSynchronize(queue->stream), "waiting for the GPU");
+    return cuda_translate(device, cudaStreamSynchronize(stream->cuda), "waiting for the GPU");
 }
 
 /* ---- copies ---- */
 
-static enum status upload(struct device *device, struct queue *queue, device_address to,
+static enum status upload(struct device *device, struct stream *stream, device_address to,
                           const void *from, size_t bytes)
 {
     return cuda_translate(
-        device, cudaMemcpyAsync((void *)to, from, bytes, cudaMemcpyHostToDevice, queue->stream),
+        device, cudaMemcpyAsync((void *)to, from, bytes, cudaMemcpyHostToDevice, stream->cuda),
         "copying to the GPU");
 }
 
-static enum status download(struct device *device, struct queue *queue, void *to,
+static enum status download(struct device *device, struct stream *stream, void *to,
                             device_address from, size_t bytes)
 {
     return cuda_translate(
         device,
-        cudaMemcpyAsync(to, (const void *)from, bytes, cudaMemcpyDeviceToHost, queue->stream),
+        cudaMemcpyAsync(to, (const void *)from, bytes, cudaMemcpyDeviceToHost, stream->cuda),
         "copying from the GPU");
+}
+
+/* ---- products ---- */
+
+/* The error of a sum grows with its length, and that of the sum of its slabs with their number. Halves are
+ * rounded where a slab ends, so they have one. */
+static ptrdiff_t slab_length(const struct gemm *gemm)
+{
+    const size_t size = gemm->type.size;
+    switch (gemm->type.kind) {
+    case ELEMENT_FLOAT:
+        return size == 2 ? gemm->k : size == 4 ? SLAB_SINGLE : SLAB_DOUBLE;
+    case ELEMENT_COMPLEX:
+        return size == 8 ? SLAB_COMPLEX_SINGLE : SLAB_COMPLEX_DOUBLE;
+    default:
+        return gemm->k; /* exact */
+    }
+}
+
+static enum status multiply_slab(struct device *device, struct stream *stream,
+                                 const struct gemm *gemm, const struct slab *slab)
+{
+    const struct cuda_device *cuda = (struct cuda_device *)device;
+    if (gemm->kernel == GEMM_TILED || gemm->type.kind <= ELEMENT_INTEGER) {
+        return cuda_translate(device,
+                              tiled_multiply(gemm, slab, cuda->multiprocessors, stream->cuda),
+                              "starting a kernel");
+    }
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    if (stream->cublas == NULL) {
+        status = cublas_handle(cuda->cublas, stream->cuda, &stream->cublas);
+    }
+    if (status == CUBLAS_STATUS_SUCCESS) {
+        status = cublas_multiply(cuda->cublas, stream->cublas, gemm, slab);
+    }
+    return cuda_translate_cublas(device, status);
+}
+
+static enum status multiply(struct device *device, struct stream *stream, const struct gemm *gemm)
+{
+    const ptrdiff_t longest = slab_length(gemm), k = gemm->k;
+    const ptrdiff_t together = gemm->spare != 0 ? SLABS_TOGETHER * longest : k;
+    enum status status = STATUS_OK;
+    for (ptrdiff_t first = 0; first < k && status == STATUS_OK; first += longest) {
+        const ptrdiff_t end = k - first < longest ? k : first + longest;
+        const bool apart = first >= together;
+        const struct slab slab = {first, end - first, apart ? gemm->spare : gemm->c,
+                                  first % together != 0};
+        status = multiply_slab(device, stream, gemm, &slab);
+        if (status == STATUS_OK && apart && (end == k || end % together == 0)) {
+            status = cuda_translate(device, tiled_add(gemm, stream->cuda), "starting a kernel");
+        }
+    }
+    return status;
 }
 
 void cuda_set_work_entries(struct device *device)
@@ -147,8 +203,8 @@ void cuda_set_work_entries(struct device *device)
     device->release = release;
     device->alloc_pinned = alloc_pinned;
     device->release_pinned = release_pinned;
-    device->new_queue = new_queue;
-    device->release_queue = release_queue;
+    device->new_stream = new_stream;
+    device->release_stream = release_stream;
     device->new_event = new_event;
     device->release_event = release_event;
     device->record = record;
@@ -158,5 +214,5 @@ void cuda_set_work_entries(struct device *device)
     device->drain = drain;
     device->upload = upload;
     device->download = download;
-    device->multiply = cuda_multiply;
+    device->multiply = multiply;
 }

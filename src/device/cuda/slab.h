@@ -1,4 +1,4 @@
-/* A part of a product's k, which one kernel sums. */
+/* A range of k that one kernel sums. */
 #ifndef NUMC_CUDA_SLAB_H
 #define NUMC_CUDA_SLAB_H
 

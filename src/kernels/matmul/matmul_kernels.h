@@ -35,6 +35,7 @@ struct matmul_kernel {
     char
         kind; /* 'i': integers modulo 2^n; 'e': half, summed in float; 'f': floats; 'b': bits only */
     size_t item_size;
+    bool (*prepare)(void);   /* comes first, once; false: it cannot be used. May be NULL */
     size_t sum_size;         /* of an element of a tile */
     ptrdiff_t rows, columns; /* of a tile; 0: there is only `direct` */
     ptrdiff_t group; /* so many k are packed together; the last group is filled with zeros */
@@ -69,17 +70,12 @@ struct matmul_kernel {
     const struct matmul_bits *bits; /* of truth values; NULL for all others */
 };
 
-/* What one instruction set contributes; the rows end with NULL. */
-struct matmul_kernels {
-    const struct matmul_kernel *const *rows;
-    bool only_large;       /* they do not pay for small products */
-    bool (*prepare)(void); /* comes first, once; false: they cannot be used. May be NULL */
-};
-
-/* The best of the processor, within kernels_restrict(); NULL where no instruction set has any. */
+/* The best of the processor, within kernels_restrict(); NULL where no instruction set has any. Only with
+ * `large` those that do not pay for small products. */
 const struct matmul_kernel *matmul_kernel_find(char kind, size_t item_size, bool large);
 
-/* All of an instruction set, whatever is selected; NULL if the processor lacks it. */
-const struct matmul_kernels *matmul_kernels_of_isa(const char *isa);
+/* Kernel number `index` of an instruction set, whatever is selected; NULL past the last, or if the processor lacks
+ * it. */
+const struct matmul_kernel *matmul_kernel_of_isa(const char *isa, int index);
 
 #endif

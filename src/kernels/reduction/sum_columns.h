@@ -14,14 +14,14 @@ enum {
 
 static void combine(void *into, const void *later, size_t bytes)
 {
-    accumulator *sum = into;
-    const accumulator *other = later;
+    accumulator *restrict sum = into;
+    const accumulator *restrict other = later;
     for (size_t i = 0; i < bytes / sizeof *sum; i++) {
         sum[i] += other[i];
     }
 }
 
-/* sums = rows, or += rows: `rows` of them, a constant, added in order. */
+/* sums = or += some rows, in order; `rows` and `first` are constants where it is inlined. */
 INLINE void add_rows(const char *data, ptrdiff_t step, int rows, ptrdiff_t parts, accumulator *sums,
                      bool first)
 {
@@ -48,7 +48,7 @@ INLINE void add_rows(const char *data, ptrdiff_t step, int rows, ptrdiff_t parts
     }
 }
 
-/* Likewise where the elements of a row lie `next` bytes apart. */
+/* The same for rows whose elements lie `next` bytes apart. */
 SCALAR static void add_strided_rows(const char *data, ptrdiff_t step, ptrdiff_t rows,
                                     ptrdiff_t next, ptrdiff_t parts, accumulator *sums, bool first)
 {
@@ -99,7 +99,7 @@ INLINE void sum_leaf_of_rows(const char *data, ptrdiff_t step, ptrdiff_t rows, p
     }
 }
 
-/* The tree again, over leaves of rows. */
+/* The same tree over leaves of LEAF_ROWS rows, whose sums are in `scratch`, one for each level. */
 INLINE void sum_columns(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
                         ptrdiff_t parts, accumulator *scratch, accumulator *sums)
 {
@@ -130,7 +130,7 @@ INLINE void sum_columns(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdif
     memcpy(sums, scratch + (size_t)lowest * apart, bytes);
 }
 
-/* Short rows come one by one, wherever they are: the bits depend on that. */
+/* `from_memory` changes nothing: the order of additions, and so the bits, would depend on it. */
 static void reduce_rows(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
                         ptrdiff_t columns, bool from_memory, void *scratch, void *sums)
 {

@@ -21,7 +21,7 @@ INLINE line sum_leaf(const char *data)
     return sum;
 }
 
-/* In the order of memory: processors fetch ahead of one stream of addresses best. */
+/* Reads in the order of memory: hardware prefetchers follow one stream of addresses best. */
 NOINLINE line sum_group(const char *data)
 {
     line leaf[GROUP_LEAVES];
@@ -97,17 +97,17 @@ INLINE line sum_contiguous(const char *data, ptrdiff_t parts)
     return total(&tree);
 }
 
-/* Elements from far apart come next to each other, in the order of memory. */
-SCALAR static void bring_together(const char *data, ptrdiff_t step, ptrdiff_t n, stored *near)
+/* Gathers strided elements, in the order of memory. */
+SCALAR static void gather(const char *data, ptrdiff_t step, ptrdiff_t n, stored *gathered)
 {
 #pragma GCC unroll 4
     for (ptrdiff_t i = 0; i < n; i++) {
-        memcpy(near + i * PARTS, data, PARTS * sizeof *near);
+        memcpy(gathered + i * PARTS, data, PARTS * sizeof *gathered);
         data += step;
     }
 }
 
-/* Eight of the accumulators of sum_leaf, in registers. As vectors they would have to be put together. */
+/* Eight accumulators of a leaf in scalar registers: vectors would have to be made of elements first. */
 SCALAR static void sum_eight_accumulators(const char *data, ptrdiff_t step, accumulator *sums)
 {
     const ptrdiff_t second = step, third = 2 * step, fourth = 3 * step;
@@ -131,7 +131,8 @@ SCALAR static void sum_eight_accumulators(const char *data, ptrdiff_t step, accu
 /* As sum_leaf, or as sum_part_of_leaf if there are fewer elements. */
 INLINE line sum_strided_leaf(const char *data, ptrdiff_t step, ptrdiff_t n)
 {
-    /* One pass over the leaf for each eight accumulators: with several, what is far comes out of order. */
+    /* A pass over the leaf for each eight accumulators; several would read distant elements out of the
+     * order of memory. */
     const ptrdiff_t far = LINE_BYTES * 8 / ACCUMULATORS;
     const bool is_near = step < far && step > -far;
     if (PARTS == 1 && sizeof(stored) == sizeof(accumulator) && is_near && n == LEAF_PARTS) {
@@ -141,10 +142,10 @@ INLINE line sum_strided_leaf(const char *data, ptrdiff_t step, ptrdiff_t n)
         }
         return load_accumulators(sums);
     }
-    stored near[LEAF_PARTS];
-    bring_together(data, step, n, near);
-    return n * PARTS == LEAF_PARTS ? sum_leaf((const char *)near)
-                                   : sum_part_of_leaf((const char *)near, n * PARTS);
+    stored gathered[LEAF_PARTS];
+    gather(data, step, n, gathered);
+    return n * PARTS == LEAF_PARTS ? sum_leaf((const char *)gathered)
+                                   : sum_part_of_leaf((const char *)gathered, n * PARTS);
 }
 
 INLINE line sum_strided(const char *data, ptrdiff_t step, ptrdiff_t n)

@@ -40,7 +40,7 @@ INLINE void store_vector(accumulator *to, vector sum)
     memcpy(to, &sum, sizeof sum);
 }
 
-/* Not an array: compilers would keep it in memory. */
+/* A struct because compilers keep arrays in memory. */
 #if ACCUMULATOR_VECTORS == 2
 typedef struct {
     vector a, b;
@@ -111,7 +111,7 @@ INLINE void store_line(accumulator *to, line sum)
 }
 #endif
 
-/* The first of them, and zeros. */
+/* Fewer parts than accumulators, negative zeros behind them. */
 INLINE line load_some(const char *from, ptrdiff_t parts)
 {
     stored padded[ACCUMULATORS];
@@ -124,7 +124,7 @@ INLINE line load_some(const char *from, ptrdiff_t parts)
     return load((const char *)padded);
 }
 
-/* The last of those before `end`, and zeros in front. */
+/* The last parts before `end`, negative zeros in front of them; reads a whole line. */
 INLINE line load_last(const char *end, ptrdiff_t parts)
 {
     static const accumulator_bits mask[2 * ACCUMULATORS] = {[ACCUMULATORS... 2 * ACCUMULATORS - 1] =

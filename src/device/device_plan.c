@@ -1,0 +1,352 @@
+/* Cuts a product into tiles: large enough to keep the device busy, small enough that the first are
+ * back while the last are on their way, and that they fit into the memory. */
+#include "device_plan.h"
+
+#include "device_cutoffs.h"
+
+enum { ROUND = 64, ALIGNMENT = 256 };
+
+static ptrdiff_t at_least(ptrdiff_t a, ptrdiff_t b)
+{
+    return a > b ? a : b;
+}
+
+static ptrdiff_t at_most(ptrdiff_t a, ptrdiff_t b)
+{
+    return a < b ? a : b;
+}
+
+static ptrdiff_t divide_up(ptrdiff_t a, ptrdiff_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Of each of so many panels of an extent, the last of which may be smaller. */
+static ptrdiff_t extent_of_panel(ptrdiff_t extent, ptrdiff_t count)
+{
+    return divide_up(divide_up(extent, count), ROUND) * ROUND;
+}
+
+static ptrdiff_t magnitude(ptrdiff_t step)
+{
+    return step < 0 ? -step : step;
+}
+
+static struct strided transpose(struct strided of)
+{
+    return (struct strided){of.data, of.batch_step, of.column_step, of.row_step};
+}
+
+/* The transposed product gives c in the order in which it is stored. */
+static struct matmul_task stored_by_rows(const struct matmul_task *task)
+{
+    const bool by_columns =
+        task->n == 1 ? task->m > 1
+                     : task->m > 1 && magnitude(task->c.row_step) < magnitude(task->c.column_step);
+    if (!by_columns) {
+        return *task;
+    }
+    struct matmul_task turned = *task;
+    turned.m = task->n;
+    turned.n = task->m;
+    turned.a = transpose(task->b);
+    turned.b = transpose(task->a);
+    turned.c = transpose(task->c);
+    return turned;
+}
+
+static bool is_shared(const struct matmul_task *task, const struct strided *of)
+{
+    return task->batch == 1 || of->batch_step == 0;
+}
+
+static bool lies_transposed(const struct strided *of, ptrdiff_t rows, ptrdiff_t columns)
+{
+    return rows > 1 && (columns == 1 || magnitude(of->row_step) < magnitude(of->column_step));
+}
+
+static size_t matrix_bytes(const struct matmul_task *task)
+{
+    return task->type.size * (size_t)(task->m * task->k + task->k * task->n + task->m * task->n);
+}
+
+static void choose_extents(struct device_plan *plan)
+{
+    const struct matmul_task *task = &plan->task;
+    const size_t bytes = matrix_bytes(task);
+    plan->batch = 1;
+    plan->rows = task->m;
+    plan->columns = task->n;
+    if (task->batch > 1 && bytes < SMALL_MATRIX_BYTES) {
+        const ptrdiff_t enough = (ptrdiff_t)(STACK_BYTES / bytes) + 1;
+        plan->batch = at_most(at_least(task->batch / MOST_PANELS, enough), task->batch);
+        return;
+    }
+    const ptrdiff_t longer = at_least(task->m, task->n);
+    ptrdiff_t panels = at_most(longer / LEAST_PANEL_ROWS, PANELS_OF_SMALL);
+    panels = at_most(at_least(panels, longer / PANEL_ROWS), MOST_PANELS);
+    panels = at_most(panels, (ptrdiff_t)(bytes / LEAST_TILE_BYTES));
+    panels = at_least(at_least(panels / task->batch, panels > 1 ? 2 : 1), 1);
+    const ptrdiff_t extent = at_most(extent_of_panel(longer, panels), longer);
+    if (task->n > task->m) {
+        plan->columns = extent;
+    } else {
+        plan->rows = extent;
+    }
+}
+
+/* Whether all of the operand's panels stay on the device, from their turn on. */
+static bool comes_in_turns(const struct device_plan *plan, enum operand operand)
+{
+    return plan->in_turns && operand != OPERAND_C;
+}
+
+static void describe(struct device_plan *plan)
+{
+    const struct matmul_task *task = &plan->task;
+    const bool a_shared = is_shared(task, &task->a), b_shared = is_shared(task, &task->b);
+    plan->batches = divide_up(task->batch, plan->batch);
+    plan->row_count = divide_up(task->m, plan->rows);
+    plan->column_count = divide_up(task->n, plan->columns);
+    plan->tiles = plan->batches * plan->row_count * plan->column_count;
+
+    struct panels *a = &plan->panels[OPERAND_A], *b = &plan->panels[OPERAND_B],
+                  *c = &plan->panels[OPERAND_C];
+    if (plan->row_count > 1) {
+        a->uses = 1;
+    } else if (a_shared) {
+        a->uses = plan->tiles;
+    } else {
+        a->uses = b_shared ? 1 : plan->column_count;
+    }
+    b->uses = plan->row_count * (b_shared ? plan->batches : 1);
+    c->uses = 1;
+    const size_t size = task->type.size;
+    a->bytes = size * (size_t)((a_shared ? 1 : plan->batch) * plan->rows * task->k);
+    b->bytes = size * (size_t)((b_shared ? 1 : plan->batch) * task->k * plan->columns);
+    c->bytes = size * (size_t)(plan->batch * plan->rows * plan->columns);
+    a->transposed = lies_transposed(&task->a, task->m, task->k);
+    b->transposed = lies_transposed(&task->b, task->k, task->n);
+    c->transposed = false;
+    for (enum operand i = OPERAND_A; i < OPERANDS; i++) {
+        struct panels *panels = &plan->panels[i];
+        panels->count = !comes_in_turns(plan, i) ? divide_up(plan->tiles, panels->uses)
+                        : i == OPERAND_A         ? plan->row_count
+                                                 : plan->column_count;
+        panels->bytes = (panels->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    }
+}
+
+static void choose_depths(struct device_plan *plan, ptrdiff_t depth)
+{
+    plan->bytes = 0;
+    for (enum operand i = OPERAND_A; i < OPERANDS; i++) {
+        struct panels *panels = &plan->panels[i];
+        /* Two of what stays for several tiles: the next one comes while the last is in use. */
+        panels->depth = at_most(panels->count, panels->uses == 1 ? depth : at_most(depth, 2));
+        if (comes_in_turns(plan, i)) {
+            panels->depth = panels->count;
+        }
+        panels->offset = plan->bytes;
+        plan->bytes += (size_t)panels->depth * panels->bytes;
+    }
+    plan->spare_offset = 0;
+    if (gemm_has_spare(plan->task.type, plan->task.k)) {
+        plan->spare_offset = plan->bytes;
+        plan->bytes += (size_t)at_most(plan->tiles, PLAN_STREAMS) * plan->panels[OPERAND_C].bytes;
+    }
+}
+
+/* Makes tiles smaller, in the order in which it costs least. */
+static bool shrink(struct device_plan *plan)
+{
+    if (plan->batch > 1) {
+        plan->batch = divide_up(plan->batch, 2);
+    } else if (plan->rows > LEAST_PANEL_ROWS && plan->rows >= plan->columns / 8) {
+        plan->rows = extent_of_panel(plan->rows, 2);
+    } else if (plan->columns > LEAST_PANEL_ROWS) {
+        plan->columns = extent_of_panel(plan->columns, 2);
+    } else if (plan->rows > 1) {
+        plan->rows = divide_up(plan->rows, 2);
+    } else if (plan->columns > 1) {
+        plan->columns = divide_up(plan->columns, 2);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static bool fits(struct device_plan *plan, size_t budget)
+{
+    describe(plan);
+    for (ptrdiff_t depth = PLAN_MOST_DEPTH; depth >= 2; depth /= 2) {
+        choose_depths(plan, depth);
+        if (plan->bytes <= budget) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the product takes longer than the way of what it needs, and than that of what it gives:
+ * then the device should not wait for all of b. */
+static bool gains_by_turns(const struct matmul_task *task)
+{
+    const ptrdiff_t extent = at_most(at_most(task->m, task->n), 2 * task->k);
+    ptrdiff_t least = LEAST_TURNS_EXTENT;
+    if (task->type.kind == ELEMENT_FLOAT && task->type.size != 4) { /* on tensor cores */
+        least = task->type.size == 8 ? LEAST_TURNS_EXTENT_DOUBLE : PTRDIFF_MAX;
+    }
+    return task->batch == 1 && extent >= least;
+}
+
+static ptrdiff_t extent_in_turns(ptrdiff_t extent)
+{
+    enum { LEAST_COUNT = 4 };
+    return extent_of_panel(extent, at_least(extent / MOST_TURNS_EXTENT, LEAST_COUNT));
+}
+
+bool plan_make_in_turns(struct device_plan *plan, const struct matmul_task *task, size_t budget)
+{
+    plan->task = stored_by_rows(task);
+    plan->in_turns = true;
+    plan->batch = 1;
+    plan->rows = extent_in_turns(plan->task.m);
+    plan->columns = extent_in_turns(plan->task.n);
+    return fits(plan, budget);
+}
+
+bool plan_make(struct device_plan *plan, const struct matmul_task *task, size_t budget)
+{
+    if (gains_by_turns(task) && plan_make_in_turns(plan, task, budget)) {
+        return true;
+    }
+    plan->task = stored_by_rows(task);
+    plan->in_turns = false;
+    choose_extents(plan);
+    do {
+        if (fits(plan, budget)) {
+            return true;
+        }
+    } while (shrink(plan));
+    choose_depths(plan, 1);
+    return plan->bytes <= budget;
+}
+
+/* The first row, column and matrix of a tile. */
+struct tile_origin {
+    ptrdiff_t batch, row, column;
+};
+
+/* A square of tiles grows by a column and a row, then comes what is left of the longer side. */
+static struct tile_origin origin_in_turn(const struct device_plan *plan, ptrdiff_t tile)
+{
+    const ptrdiff_t side = at_most(plan->row_count, plan->column_count);
+    ptrdiff_t row, column;
+    if (tile < side * side) {
+        ptrdiff_t done = 0; /* the square of so many rows and columns */
+        while ((done + 1) * (done + 1) <= tile) {
+            done++;
+        }
+        const ptrdiff_t next = tile - done * done;
+        row = next < done ? next : done;
+        column = next < done ? done : next - done;
+    } else {
+        row = tile / side;
+        column = tile % side;
+        if (plan->column_count > side) {
+            column = tile / side;
+            row = tile % side;
+        }
+    }
+    return (struct tile_origin){.row = row * plan->rows, .column = column * plan->columns};
+}
+
+static struct tile_origin origin_of(const struct device_plan *plan, ptrdiff_t tile)
+{
+    if (plan->in_turns) {
+        return origin_in_turn(plan, tile);
+    }
+    const bool stays = is_shared(&plan->task, &plan->task.b);
+    const ptrdiff_t outer = tile / plan->row_count;
+    return (struct tile_origin){
+        .batch = (stays ? outer % plan->batches : outer / plan->column_count) * plan->batch,
+        .row = tile % plan->row_count * plan->rows,
+        .column = (stays ? outer / plan->batches : outer % plan->column_count) * plan->columns,
+    };
+}
+
+struct plan_tile plan_tile(const struct device_plan *plan, ptrdiff_t index)
+{
+    const struct tile_origin origin = origin_of(plan, index);
+    struct plan_tile tile = {
+        .batch = at_most(plan->batch, plan->task.batch - origin.batch),
+        .m = at_most(plan->rows, plan->task.m - origin.row),
+        .n = at_most(plan->columns, plan->task.n - origin.column),
+    };
+    for (int i = 0; i < OPERANDS; i++) {
+        tile.panel[i] = index / plan->panels[i].uses;
+    }
+    if (plan->in_turns) {
+        tile.panel[OPERAND_A] = origin.row / plan->rows;
+        tile.panel[OPERAND_B] = origin.column / plan->columns;
+    }
+    return tile;
+}
+
+bool plan_tile_is_first(const struct device_plan *plan, ptrdiff_t index, enum operand operand)
+{
+    if (comes_in_turns(plan, operand)) {
+        const struct tile_origin origin = origin_of(plan, index);
+        return (operand == OPERAND_A ? origin.column : origin.row) == 0;
+    }
+    return index % plan->panels[operand].uses == 0;
+}
+
+struct panel plan_panel(const struct device_plan *plan, ptrdiff_t index, enum operand operand)
+{
+    const struct matmul_task *task = &plan->task;
+    const struct tile_origin origin = origin_of(plan, index);
+    const struct plan_tile tile = plan_tile(plan, index);
+    struct panel panel = {
+        operand == OPERAND_A   ? task->a
+        : operand == OPERAND_B ? task->b
+                               : task->c,
+        tile.batch,
+        operand == OPERAND_B ? task->k : tile.m,
+        operand == OPERAND_A ? task->k : tile.n,
+        tile.panel[operand],
+    };
+    panel.from.data += origin.batch * panel.from.batch_step;
+    if (operand != OPERAND_B) {
+        panel.from.data += origin.row * panel.from.row_step;
+    }
+    if (operand != OPERAND_A) {
+        panel.from.data += origin.column * panel.from.column_step;
+    }
+    if (operand != OPERAND_C && is_shared(task, &panel.from)) {
+        panel.batch = 1;
+    }
+    if (plan->panels[operand].transposed) {
+        const ptrdiff_t rows = panel.rows;
+        panel.rows = panel.columns;
+        panel.columns = rows;
+        panel.from = transpose(panel.from);
+    }
+    return panel;
+}
+
+device_address plan_address(const struct device_plan *plan, device_address base,
+                            enum operand operand, ptrdiff_t panel)
+{
+    const struct panels *panels = &plan->panels[operand];
+    return base + panels->offset + (size_t)(panel % panels->depth) * panels->bytes;
+}
+
+device_address plan_spare(const struct device_plan *plan, device_address base, ptrdiff_t tile)
+{
+    const size_t stream = (size_t)(tile % PLAN_STREAMS);
+    return plan->spare_offset == 0
+               ? 0
+               : base + plan->spare_offset + stream * plan->panels[OPERAND_C].bytes;
+}

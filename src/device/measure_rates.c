@@ -1,0 +1,149 @@
+/* Each product is repeated until its two shortest times agree. */
+#include "measure_rates.h"
+
+#include "placement.h"
+
+#include <fenv.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    STACK_SIDE = 64,
+    STACK_COUNT = 64,
+    SLOW_SIDE = 256, /* of a product of the processor, */
+    SIDE = 512,      /* unless it is so fast: about where a device begins to pay */
+    DEVICE_SIDE = 1024,
+    VECTOR_SIDE = 2048, /* a product with a vector is all transfer */
+    LATENCY_SIDE = 64,
+    MOST_ELEMENT_BYTES = 16,
+    LEAST_RUNS = 3,
+    MOST_RUNS = 6,
+};
+
+static const double FAST_SECONDS = 2e-3;
+static const double AGREEMENT = 1.15; /* of the two shortest times */
+
+struct measurement {
+    const struct rates_source *source;
+    char *memory;
+    bool disturbed;
+    enum status status;
+};
+
+/* Products of one buffer: a, b and c one after the other. */
+static struct matmul_task task_of(const struct measurement *measurement, struct element_type type,
+                                  ptrdiff_t batch, ptrdiff_t side, ptrdiff_t n)
+{
+    const ptrdiff_t size = (ptrdiff_t)type.size, a = side * side * size, b = side * n * size;
+    char *data = measurement->memory;
+    return (struct matmul_task){
+        .policy = measurement->source->policy,
+        .type = type,
+        .precision = PRECISION_IEEE,
+        .kernel = GEMM_AUTO,
+        .batch = batch,
+        .m = side,
+        .n = n,
+        .k = side,
+        .a = {data, a, side * size, size},
+        .b = {data + batch * a, b, n * size, size},
+        .c = {data + batch * (a + b), b, n * size, size},
+    };
+}
+
+static double seconds_of_run(struct measurement *measurement, const struct matmul_task *task,
+                             bool on_device)
+{
+    const struct rates_source *source = measurement->source;
+    struct pipeline_report report;
+    const double before = source->clock();
+    if (on_device) {
+        measurement->status = pipeline_matmul(source->pipeline, task, &report);
+    } else if (!source->processor(task)) {
+        measurement->status = STATUS_UNSUPPORTED;
+    }
+    return source->clock() - before;
+}
+
+/* The shortest time. The first run is left out: libraries load what they need. */
+static double shortest(struct measurement *measurement, const struct matmul_task *task,
+                       bool on_device)
+{
+    double first = INFINITY, second = INFINITY;
+    for (int i = -1; i < MOST_RUNS && measurement->status == STATUS_OK; i++) {
+        const double seconds = seconds_of_run(measurement, task, on_device);
+        if (i < 0) {
+            continue;
+        }
+        second = fmin(second, fmax(first, seconds));
+        first = fmin(first, seconds);
+        if (i + 1 >= LEAST_RUNS && second <= AGREEMENT * first) {
+            return first;
+        }
+    }
+    measurement->disturbed = true;
+    return fmax(first, 1e-9);
+}
+
+static void measure_processor(struct measurement *measurement, int type, struct rates *rates)
+{
+    struct matmul_task task = task_of(measurement, rates_types[type], 1, SLOW_SIDE, SLOW_SIDE);
+    double seconds = shortest(measurement, &task, false);
+    if (seconds < FAST_SECONDS) {
+        task = task_of(measurement, rates_types[type], 1, SIDE, SIDE);
+        seconds = shortest(measurement, &task, false);
+    }
+    rates->product[type] = placement_operations(&task) / seconds;
+    task = task_of(measurement, rates_types[type], STACK_COUNT, STACK_SIDE, STACK_SIDE);
+    rates->stack[type] = placement_operations(&task) / shortest(measurement, &task, false);
+}
+
+/* As placement_device_seconds() composes a time. What hides behind the transfer is taken for as long
+ * as that. */
+static void measure_device(struct measurement *measurement, int type, struct rates *rates)
+{
+    const struct matmul_task task =
+        task_of(measurement, rates_types[type], 1, DEVICE_SIDE, DEVICE_SIDE);
+    const double seconds = shortest(measurement, &task, true);
+    rates->device[type] = INFINITY;
+    const double rest =
+        placement_device_seconds(rates, &task) - placement_upload_seconds(rates, &task);
+    rates->device[type] = placement_operations(&task) / fmax(seconds - rest, seconds / 10);
+}
+
+static void measure_transfer(struct measurement *measurement, struct rates *rates)
+{
+    const struct element_type type = {ELEMENT_FLOAT, 4};
+    const struct matmul_task large = task_of(measurement, type, 1, VECTOR_SIDE, 1);
+    const struct matmul_task small = task_of(measurement, type, 1, LATENCY_SIDE, 1);
+    const double bytes = 4.0 * VECTOR_SIDE * VECTOR_SIDE;
+    const double seconds = shortest(measurement, &large, true);
+    const double latency = shortest(measurement, &small, true);
+    rates->latency_ns = 1e9 * latency;
+    rates->transfer = bytes / fmax(seconds - latency, seconds / 10);
+    rates->memory = bytes / shortest(measurement, &large, false);
+}
+
+enum status rates_measure(const struct rates_source *source, struct rates *rates, bool *disturbed)
+{
+    const size_t bytes = (size_t)3 * DEVICE_SIDE * DEVICE_SIDE * MOST_ELEMENT_BYTES;
+    struct measurement measurement = {.source = source, .memory = malloc(bytes)};
+    if (measurement.memory == NULL) {
+        return STATUS_NO_HOST_MEMORY;
+    }
+    memset(measurement.memory, 0, bytes);
+    fenv_t environment;
+    feholdexcept(&environment);
+    *rates = (struct rates){.threads = source->threads};
+    measure_transfer(&measurement, rates);
+    for (int type = 0; type < RATE_TYPES && measurement.status == STATUS_OK; type++) {
+        measure_processor(&measurement, type, rates);
+        measure_device(&measurement, type, rates);
+    }
+    fesetenv(&environment);
+    free(measurement.memory);
+    rates_round(rates);
+    *disturbed = measurement.disturbed;
+    return measurement.status;
+}

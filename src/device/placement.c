@@ -1,0 +1,76 @@
+/* Times are bytes and operations over rates; break-even is where those of both places meet. */
+#include "placement.h"
+
+#include "device_cutoffs.h"
+
+#include <math.h>
+
+double placement_operations(const struct matmul_task *task)
+{
+    return (task->type.kind == ELEMENT_COMPLEX ? 8.0 : 2.0) * (double)task->batch *
+           (double)task->m * (double)task->n * (double)task->k;
+}
+
+/* An operand that all products of a stack share is there once. */
+static double input_bytes(const struct matmul_task *task)
+{
+    const double a = (double)task->m * (double)task->k, b = (double)task->k * (double)task->n;
+    const double batch = (double)task->batch;
+    return (double)task->type.size *
+           ((task->a.batch_step == 0 ? a : batch * a) + (task->b.batch_step == 0 ? b : batch * b));
+}
+
+static double output_bytes(const struct matmul_task *task)
+{
+    return (double)task->type.size * (double)task->batch * (double)task->m * (double)task->n;
+}
+
+static bool is_small(const struct matmul_task *task)
+{
+    return (double)task->m * (double)task->n * (double)task->k < SMALL_PRODUCT_MULTIPLICATIONS;
+}
+
+double placement_processor_seconds(const struct rates *rates, const struct matmul_task *task,
+                                   int threads)
+{
+    const int type = rates_type(task->type);
+    const double rate =
+        task->batch > 1 && is_small(task) ? rates->stack[type] : rates->product[type];
+    return fmax(placement_operations(task) / (rate * threads / rates->threads),
+                (input_bytes(task) + output_bytes(task)) / rates->memory);
+}
+
+double placement_upload_seconds(const struct rates *rates, const struct matmul_task *task)
+{
+    return input_bytes(task) / rates->transfer;
+}
+
+/* Products hide behind the upload or the upload behind them; of the download the end does not. */
+double placement_device_seconds(const struct rates *rates, const struct matmul_task *task)
+{
+    const double compute = placement_operations(task) / rates->device[rates_type(task->type)];
+    return 1e-9 * rates->latency_ns + fmax(placement_upload_seconds(rates, task), compute) +
+           DOWNLOAD_SHARE * output_bytes(task) / rates->transfer;
+}
+
+bool placement_is_device(const struct rates *rates, const struct matmul_task *task, int threads)
+{
+    const double processor = placement_processor_seconds(rates, task, threads);
+    return processor >= LEAST_PROCESSOR_SECONDS &&
+           processor >= LEAST_SPEEDUP * placement_device_seconds(rates, task);
+}
+
+bool placement_pays_start(const struct time_lost *lost, const struct matmul_task *task, int threads)
+{
+    const double gain = placement_processor_seconds(&rates_assumed, task, threads) -
+                        placement_device_seconds(&rates_assumed, task);
+    return gain > 0 && lost->seconds + gain > STARTUP_SECONDS;
+}
+
+void placement_note_seconds(struct time_lost *lost, const struct matmul_task *task, double seconds)
+{
+    const double gain = seconds - placement_device_seconds(&rates_assumed, task);
+    if (gain > 0) {
+        lost->seconds = lost->seconds + gain; /* what another thread adds meanwhile may get lost */
+    }
+}

@@ -1,0 +1,32 @@
+/* Whether the processor or the device computes a product sooner: a function of its shape, its type
+ * and measured rates, so that equal calls are computed at the same origin. */
+#ifndef NUMC_PLACEMENT_H
+#define NUMC_PLACEMENT_H
+
+#include "rates.h"
+
+/* Additions and multiplications. */
+double placement_operations(const struct matmul_task *task);
+
+double placement_processor_seconds(const struct rates *rates, const struct matmul_task *task,
+                                   int threads);
+double placement_upload_seconds(const struct rates *rates, const struct matmul_task *task);
+double placement_device_seconds(const struct rates *rates, const struct matmul_task *task);
+
+/* Of a device that is up. */
+bool placement_is_device(const struct rates *rates, const struct matmul_task *task, int threads);
+
+/* Seconds that calls took longer because no device was up. */
+struct time_lost {
+    _Atomic double seconds;
+};
+
+/* Whether to start the device for this call: the time lost without it exceeds the start. It is the
+ * one thing that depends on earlier calls. */
+bool placement_pays_start(const struct time_lost *lost, const struct matmul_task *task,
+                          int threads);
+
+/* What a call took on the processor before a device was up. */
+void placement_note_seconds(struct time_lost *lost, const struct matmul_task *task, double seconds);
+
+#endif

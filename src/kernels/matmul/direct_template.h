@@ -1,0 +1,167 @@
+/* The product without packing, for small and thin matrices. What the file that includes it defines:
+ *   element, wide       the dtype, and the type that computes an element
+ *   short_lane          lanes in which vectors of 16 bytes and less are summed
+ *   NARROWEST, WIDEST   bytes of the shortest vector, 4, 8 or 16, and of the longest, up to 64
+ *   FUSED               floats: add_product(c, a, b) is c + a * b, rounded once; add_products_16() and so on
+ *                       are the same for vectors of so many bytes */
+
+INLINE wide sum_of_products(const char *a, const char *b, ptrdiff_t a_step, ptrdiff_t b_step,
+                            ptrdiff_t k)
+{
+    wide sum = 0;
+    for (ptrdiff_t i = 0; i < k; i++) {
+        const wide x = *(const element *)(a + i * a_step), y = *(const element *)(b + i * b_step);
+#if defined(FUSED)
+        sum = add_product(sum, x, y);
+#else
+        sum += x * y;
+#endif
+    }
+    return sum;
+}
+
+#define FEW_BYTES 16
+#define LANE short_lane
+#include "direct_block.h"
+#if NARROWEST == 4
+#define FEW_BYTES 4
+#define LANE short_lane
+#include "direct_block.h"
+#endif
+#if NARROWEST <= 8
+#define FEW_BYTES 8
+#define LANE short_lane
+#include "direct_block.h"
+#endif
+#if WIDEST > 16
+#define FEW_BYTES 32
+#define LANE element
+#include "direct_block.h"
+#endif
+#if WIDEST > 32
+#define FEW_BYTES 64
+#define LANE element
+#include "direct_block.h"
+#endif
+
+INLINE void row_group(const struct product *x, ptrdiff_t row, int rows, int vectors)
+{
+    const ptrdiff_t end = x->n * (ptrdiff_t)sizeof(element);
+    ptrdiff_t at = 0;
+    for (; at + vectors * WIDEST <= end; at += vectors * WIDEST) {
+        JOIN(block, WIDEST)(x, row, at, rows, vectors);
+    }
+    JOIN(rest_by, WIDEST)(x, row, at, rows);
+}
+
+/* Where a row is shorter than a vector. */
+INLINE void short_row_group(const struct product *x, ptrdiff_t row, int rows)
+{
+#if NARROWEST == 4
+    if (x->n * (ptrdiff_t)sizeof(element) < 8) {
+        rest_by_4(x, row, 0, rows);
+        return;
+    }
+#endif
+#if NARROWEST <= 8
+    if (x->n * (ptrdiff_t)sizeof(element) < 16) {
+        rest_by_8(x, row, 0, rows);
+        return;
+    }
+#endif
+#if WIDEST > 32
+    if (x->n * (ptrdiff_t)sizeof(element) >= 32) {
+        rest_by_32(x, row, 0, rows);
+        return;
+    }
+#endif
+    rest_by_16(x, row, 0, rows);
+}
+
+static void by_columns(const struct product *x)
+{
+    const bool is_short = x->n * (ptrdiff_t)sizeof(element) < WIDEST;
+    ptrdiff_t row = 0;
+    for (; row + 4 <= x->m; row += 4) {
+        if (is_short) {
+            short_row_group(x, row, 4);
+        } else {
+            row_group(x, row, 4, 2);
+        }
+    }
+    if (row + 2 <= x->m) {
+        if (is_short) {
+            short_row_group(x, row, 2);
+        } else {
+            row_group(x, row, 2, 4);
+        }
+        row += 2;
+    }
+    if (row < x->m) {
+        if (is_short) {
+            short_row_group(x, row, 1);
+        } else {
+            row_group(x, row, 1, 8);
+        }
+    }
+}
+
+/* With constant steps the compiler makes vectors of it where the order allows, which takes longer for a few
+ * elements. */
+INLINE void by_dots(const struct product *x, ptrdiff_t a_step, ptrdiff_t b_step)
+{
+    for (ptrdiff_t row = 0; row < x->m; row++) {
+        for (ptrdiff_t column = 0; column < x->n; column++) {
+            *(element *)(x->c.data + row * x->c.row_step + column * x->c.column_step) =
+                (element)sum_of_products(x->a.data + row * x->a.row_step,
+                                         x->b.data + column * x->b.column_step, a_step, b_step,
+                                         x->k);
+        }
+    }
+}
+
+static void compute_directly(const struct product *x)
+{
+    const ptrdiff_t size = sizeof(element);
+    if (x->b.column_step == size && x->c.column_step == size && x->n > 1 &&
+        x->n * size >= NARROWEST) {
+        by_columns(x);
+    } else if (x->a.column_step == size && x->b.row_step == size && x->k >= 16) {
+        by_dots(x, size, size);
+    } else {
+        by_dots(x, x->a.column_step, x->b.row_step);
+    }
+}
+
+typedef void compute_block(const struct product *x, ptrdiff_t row, ptrdiff_t at, int rows,
+                           int vectors);
+
+/* Rows of c are `vectors` vectors, at most a cache line. While one product is computed, the next one may be
+ * on its way. */
+INLINE void narrow_stack(const struct product *first, int vectors, compute_block *compute,
+                         bool fetch_ahead)
+{
+    struct product x = *first;
+    for (ptrdiff_t i = 0; i < x.batch; i++) {
+        for (ptrdiff_t row = 0; row < x.m; row += 4) {
+            for (ptrdiff_t r = row; r < row + 4 && fetch_ahead; r++) {
+                __builtin_prefetch(x.a.data + x.a.batch_step + r * x.a.row_step);
+                __builtin_prefetch(x.b.data + x.b.batch_step + r * x.b.row_step);
+                __builtin_prefetch(x.c.data + x.c.batch_step + r * x.c.row_step, 1);
+            }
+            compute(&x, row, 0, 4, vectors);
+        }
+        x.a.data += x.a.batch_step;
+        x.b.data += x.b.batch_step;
+        x.c.data += x.c.batch_step;
+    }
+}
+
+static void compute_stack(const struct product *x)
+{
+    if (x->n * (ptrdiff_t)sizeof(element) == VECTOR_BYTES) {
+        narrow_stack(x, 1, JOIN(block, VECTOR_BYTES), false);
+    } else {
+        narrow_stack(x, 2 * VECTOR_BYTES / WIDEST, JOIN(block, WIDEST), true);
+    }
+}

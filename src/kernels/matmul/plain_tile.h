@@ -1,0 +1,19 @@
+/* One k in a lane, without an instruction set's help; included by a dtype whose lanes are its elements. */
+
+enum { ROWS = TILE_ROWS, GROUP = 1, A_WORDS = 1, A_AS_WORDS = 0, B_AS_WORDS = 0 };
+
+INLINE void encode_a(const element *e, lane *word)
+{
+    word[0] = e[0];
+}
+
+INLINE void encode_b(const element *e, lane *word)
+{
+    word[0] = e[0];
+}
+
+INLINE void add_products(int step, lanes *sum, const lanes *a, const lanes *b)
+{
+    (void)step;
+    sum[0] += a[0] * b[0];
+}
