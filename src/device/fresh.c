@@ -17,14 +17,15 @@ enum { LEAST_BYTES = 4 << 20, STEP = 2 << 20 };
 
 void fresh_initialize(struct fresh *fresh, const struct matmul_task *task)
 {
-    const struct panel all = {task->c, task->batch, task->m, task->n, 0};
+    const struct panel all = {task->product.c, task->product.batch, task->product.m,
+                              task->product.n, 0};
     const uintptr_t bytes = (uintptr_t)panel_elements(&all) * task->type.size;
     if (bytes >= LEAST_BYTES && panel_is_contiguous(&all, task->type.size)) {
         /* Whole pages only: what lies in front and behind belongs to others. */
         const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-        fresh->first = ((uintptr_t)task->c.data + page - 1) / page * page;
+        fresh->first = ((uintptr_t)task->product.c.data + page - 1) / page * page;
         fresh->next = fresh->first / STEP * STEP;
-        fresh->end = ((uintptr_t)task->c.data + bytes) / page * page;
+        fresh->end = ((uintptr_t)task->product.c.data + bytes) / page * page;
     }
 }
 
