@@ -1,3 +1,4 @@
+import re
 import runpy
 from pathlib import Path
 
@@ -11,6 +12,16 @@ MUTATIONS = runpy.run_path(str(TREE / "tools" / "mutations.py"))["MUTATIONS"]
 def test_mutations_still_apply(name):
     file, old, new = MUTATIONS[name]
     assert old != new and old in (TREE / file).read_text()
+
+
+def test_every_kernel_of_products_is_built():
+    """A file without its row in the build's table would be left out in silence."""
+    folder = TREE / "src" / "kernels"
+    build = (folder / "meson.build").read_text()
+    table = re.search(r"matmul_dtypes = \{(.*?)\n\}", build, re.DOTALL)
+    rows = set(re.findall(r"^  '(\w+)':", table[1], re.MULTILINE))
+    files = {path.stem.removeprefix("matmul_") for path in folder.glob("matmul/matmul_*.c")}
+    assert files - {"kernels"} == rows
 
 
 # ---- check_structure.py: a small tree that keeps its rules, and one breach at a time ----

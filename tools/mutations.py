@@ -134,8 +134,8 @@ MUTATIONS = {
     ),
     "sums of one block and the next": (
         "src/engine/matmul_packed.c",
-        "const bool accumulate = chunk->k > 0 || first > 0;",
-        "const bool accumulate = chunk->k > 0;",
+        "const bool accumulate = outer->k > 0 || first > 0;",
+        "const bool accumulate = outer->k > 0;",
     ),
     "flags of products of halves": (
         "src/kernels/matmul/matmul_half.c",

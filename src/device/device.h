@@ -51,13 +51,7 @@ struct matmul_task {
     struct element_type type;
     enum precision precision;
     enum gemm_kernel kernel;
-    union {
-        struct product product;
-        struct { /* the same, member by member */
-            ptrdiff_t batch, m, n, k;
-            struct strided a, b, c;
-        };
-    };
+    struct product product;
 };
 
 /* ---- the same, of matrices that lie on the device without gaps ---- */

@@ -40,24 +40,25 @@ static struct strided transpose(struct strided of)
 /* The transposed product gives c in the order in which it is stored. */
 static struct matmul_task stored_by_rows(const struct matmul_task *task)
 {
-    const bool by_columns =
-        task->n == 1 ? task->m > 1
-                     : task->m > 1 && magnitude(task->c.row_step) < magnitude(task->c.column_step);
+    const bool by_columns = task->product.n == 1
+                                ? task->product.m > 1
+                                : task->product.m > 1 && magnitude(task->product.c.row_step) <
+                                                             magnitude(task->product.c.column_step);
     if (!by_columns) {
         return *task;
     }
     struct matmul_task turned = *task;
-    turned.m = task->n;
-    turned.n = task->m;
-    turned.a = transpose(task->b);
-    turned.b = transpose(task->a);
-    turned.c = transpose(task->c);
+    turned.product.m = task->product.n;
+    turned.product.n = task->product.m;
+    turned.product.a = transpose(task->product.b);
+    turned.product.b = transpose(task->product.a);
+    turned.product.c = transpose(task->product.c);
     return turned;
 }
 
 static bool is_shared(const struct matmul_task *task, const struct strided *of)
 {
-    return task->batch == 1 || of->batch_step == 0;
+    return task->product.batch == 1 || of->batch_step == 0;
 }
 
 static bool lies_transposed(const struct strided *of, ptrdiff_t rows, ptrdiff_t columns)
@@ -67,7 +68,9 @@ static bool lies_transposed(const struct strided *of, ptrdiff_t rows, ptrdiff_t 
 
 static size_t matrix_bytes(const struct matmul_task *task)
 {
-    return task->type.size * (size_t)(task->m * task->k + task->k * task->n + task->m * task->n);
+    return task->type.size *
+           (size_t)(task->product.m * task->product.k + task->product.k * task->product.n +
+                    task->product.m * task->product.n);
 }
 
 static void choose_extents(struct device_plan *plan)
@@ -75,20 +78,21 @@ static void choose_extents(struct device_plan *plan)
     const struct matmul_task *task = &plan->task;
     const size_t bytes = matrix_bytes(task);
     plan->batch = 1;
-    plan->rows = task->m;
-    plan->columns = task->n;
-    if (task->batch > 1 && bytes < SMALL_MATRIX_BYTES) {
+    plan->rows = task->product.m;
+    plan->columns = task->product.n;
+    if (task->product.batch > 1 && bytes < SMALL_MATRIX_BYTES) {
         const ptrdiff_t enough = (ptrdiff_t)(STACK_BYTES / bytes) + 1;
-        plan->batch = at_most(at_least(task->batch / MOST_PANELS, enough), task->batch);
+        plan->batch =
+            at_most(at_least(task->product.batch / MOST_PANELS, enough), task->product.batch);
         return;
     }
-    const ptrdiff_t longer = at_least(task->m, task->n);
+    const ptrdiff_t longer = at_least(task->product.m, task->product.n);
     ptrdiff_t panels = at_most(longer / LEAST_PANEL_ROWS, PANELS_OF_SMALL);
     panels = at_most(at_least(panels, longer / PANEL_ROWS), MOST_PANELS);
     panels = at_most(panels, (ptrdiff_t)(bytes / LEAST_TILE_BYTES));
-    panels = at_least(at_least(panels / task->batch, panels > 1 ? 2 : 1), 1);
+    panels = at_least(at_least(panels / task->product.batch, panels > 1 ? 2 : 1), 1);
     const ptrdiff_t extent = at_most(extent_of_panel(longer, panels), longer);
-    if (task->n > task->m) {
+    if (task->product.n > task->product.m) {
         plan->columns = extent;
     } else {
         plan->rows = extent;
@@ -104,10 +108,11 @@ static bool comes_in_turns(const struct device_plan *plan, enum operand operand)
 static void describe(struct device_plan *plan)
 {
     const struct matmul_task *task = &plan->task;
-    const bool a_shared = is_shared(task, &task->a), b_shared = is_shared(task, &task->b);
-    plan->batches = divide_up(task->batch, plan->batch);
-    plan->row_count = divide_up(task->m, plan->rows);
-    plan->column_count = divide_up(task->n, plan->columns);
+    const bool a_shared = is_shared(task, &task->product.a),
+               b_shared = is_shared(task, &task->product.b);
+    plan->batches = divide_up(task->product.batch, plan->batch);
+    plan->row_count = divide_up(task->product.m, plan->rows);
+    plan->column_count = divide_up(task->product.n, plan->columns);
     plan->tiles = plan->batches * plan->row_count * plan->column_count;
 
     struct panels *a = &plan->panels[OPERAND_A], *b = &plan->panels[OPERAND_B],
@@ -122,11 +127,11 @@ static void describe(struct device_plan *plan)
     b->uses = plan->row_count * (b_shared ? plan->batches : 1);
     c->uses = 1;
     const size_t size = task->type.size;
-    a->bytes = size * (size_t)((a_shared ? 1 : plan->batch) * plan->rows * task->k);
-    b->bytes = size * (size_t)((b_shared ? 1 : plan->batch) * task->k * plan->columns);
+    a->bytes = size * (size_t)((a_shared ? 1 : plan->batch) * plan->rows * task->product.k);
+    b->bytes = size * (size_t)((b_shared ? 1 : plan->batch) * task->product.k * plan->columns);
     c->bytes = size * (size_t)(plan->batch * plan->rows * plan->columns);
-    a->transposed = lies_transposed(&task->a, task->m, task->k);
-    b->transposed = lies_transposed(&task->b, task->k, task->n);
+    a->transposed = lies_transposed(&task->product.a, task->product.m, task->product.k);
+    b->transposed = lies_transposed(&task->product.b, task->product.k, task->product.n);
     c->transposed = false;
     for (enum operand i = OPERAND_A; i < OPERANDS; i++) {
         struct panels *panels = &plan->panels[i];
@@ -151,7 +156,7 @@ static void choose_depths(struct device_plan *plan, ptrdiff_t depth)
         plan->bytes += (size_t)panels->depth * panels->bytes;
     }
     plan->spare_offset = 0;
-    if (gemm_has_spare(plan->task.type, plan->task.k)) {
+    if (gemm_has_spare(plan->task.type, plan->task.product.k)) {
         plan->spare_offset = plan->bytes;
         plan->bytes += (size_t)at_most(plan->tiles, PLAN_STREAMS) * plan->panels[OPERAND_C].bytes;
     }
@@ -192,12 +197,13 @@ static bool fits(struct device_plan *plan, size_t budget)
  * then the device should not wait for all of b. */
 static bool gains_by_turns(const struct matmul_task *task)
 {
-    const ptrdiff_t extent = at_most(at_most(task->m, task->n), 2 * task->k);
+    const ptrdiff_t extent =
+        at_most(at_most(task->product.m, task->product.n), 2 * task->product.k);
     ptrdiff_t least = LEAST_TURNS_EXTENT;
     if (task->type.kind == ELEMENT_FLOAT && task->type.size != 4) { /* on tensor cores */
         least = task->type.size == 8 ? LEAST_TURNS_EXTENT_DOUBLE : PTRDIFF_MAX;
     }
-    return task->batch == 1 && extent >= least;
+    return task->product.batch == 1 && extent >= least;
 }
 
 static ptrdiff_t extent_in_turns(ptrdiff_t extent)
@@ -211,8 +217,8 @@ bool plan_make_in_turns(struct device_plan *plan, const struct matmul_task *task
     plan->task = stored_by_rows(task);
     plan->in_turns = true;
     plan->batch = 1;
-    plan->rows = extent_in_turns(plan->task.m);
-    plan->columns = extent_in_turns(plan->task.n);
+    plan->rows = extent_in_turns(plan->task.product.m);
+    plan->columns = extent_in_turns(plan->task.product.n);
     return fits(plan, budget);
 }
 
@@ -267,7 +273,7 @@ static struct tile_origin origin_of(const struct device_plan *plan, ptrdiff_t ti
     if (plan->in_turns) {
         return origin_in_turn(plan, tile);
     }
-    const bool stays = is_shared(&plan->task, &plan->task.b);
+    const bool stays = is_shared(&plan->task, &plan->task.product.b);
     const ptrdiff_t outer = tile / plan->row_count;
     return (struct tile_origin){
         .batch = (stays ? outer % plan->batches : outer / plan->column_count) * plan->batch,
@@ -280,9 +286,9 @@ struct plan_tile plan_tile(const struct device_plan *plan, ptrdiff_t index)
 {
     const struct tile_origin origin = origin_of(plan, index);
     struct plan_tile tile = {
-        .batch = at_most(plan->batch, plan->task.batch - origin.batch),
-        .m = at_most(plan->rows, plan->task.m - origin.row),
-        .n = at_most(plan->columns, plan->task.n - origin.column),
+        .batch = at_most(plan->batch, plan->task.product.batch - origin.batch),
+        .m = at_most(plan->rows, plan->task.product.m - origin.row),
+        .n = at_most(plan->columns, plan->task.product.n - origin.column),
     };
     for (int i = 0; i < OPERANDS; i++) {
         tile.panel[i] = index / plan->panels[i].uses;
@@ -309,12 +315,12 @@ struct panel plan_panel(const struct device_plan *plan, ptrdiff_t index, enum op
     const struct tile_origin origin = origin_of(plan, index);
     const struct plan_tile tile = plan_tile(plan, index);
     struct panel panel = {
-        operand == OPERAND_A   ? task->a
-        : operand == OPERAND_B ? task->b
-                               : task->c,
+        operand == OPERAND_A   ? task->product.a
+        : operand == OPERAND_B ? task->product.b
+                               : task->product.c,
         tile.batch,
-        operand == OPERAND_B ? task->k : tile.m,
-        operand == OPERAND_A ? task->k : tile.n,
+        operand == OPERAND_B ? task->product.k : tile.m,
+        operand == OPERAND_A ? task->product.k : tile.n,
         tile.panel[operand],
     };
     panel.from.data += origin.batch * panel.from.batch_step;

@@ -12,10 +12,11 @@ enum { LEAST_BYTES = 4 << 20, STEP = LARGE_PAGE_BYTES };
 
 void fresh_initialize(struct fresh *fresh, const struct matmul_task *task)
 {
-    const struct panel all = {task->c, task->batch, task->m, task->n, 0};
+    const struct panel all = {task->product.c, task->product.batch, task->product.m,
+                              task->product.n, 0};
     const uintptr_t bytes = (uintptr_t)panel_elements(&all) * task->type.size;
     if (bytes >= LEAST_BYTES && panel_is_contiguous(&all, task->type.size)) {
-        fresh->first = (uintptr_t)task->c.data;
+        fresh->first = (uintptr_t)task->product.c.data;
         fresh->next = fresh->first / STEP * STEP;
         fresh->end = fresh->first + bytes;
     }

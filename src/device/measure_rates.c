@@ -42,13 +42,13 @@ static struct matmul_task task_of(const struct measurement *measurement, struct 
         .type = type,
         .precision = PRECISION_IEEE,
         .kernel = GEMM_AUTO,
-        .batch = batch,
-        .m = side,
-        .n = n,
-        .k = side,
-        .a = {data, a, side * size, size},
-        .b = {data + batch * a, b, n * size, size},
-        .c = {data + batch * (a + b), b, n * size, size},
+        .product.batch = batch,
+        .product.m = side,
+        .product.n = n,
+        .product.k = side,
+        .product.a = {data, a, side * size, size},
+        .product.b = {data + batch * a, b, n * size, size},
+        .product.c = {data + batch * (a + b), b, n * size, size},
     };
 }
 

@@ -14,34 +14,39 @@ enum { SIDE = 64 }; /* of the tiles that are transposed: two fit into the first 
 
 bool matmul_is_symmetric(const struct matmul_task *task)
 {
-    return task->type.kind >= ELEMENT_FLOAT && task->m == task->n && task->a.data == task->b.data &&
-           task->a.row_step == task->b.column_step && task->a.column_step == task->b.row_step &&
-           (task->batch == 1 || task->a.batch_step == task->b.batch_step);
+    return task->type.kind >= ELEMENT_FLOAT && task->product.m == task->product.n &&
+           task->product.a.data == task->product.b.data &&
+           task->product.a.row_step == task->product.b.column_step &&
+           task->product.a.column_step == task->product.b.row_step &&
+           (task->product.batch == 1 || task->product.a.batch_step == task->product.b.batch_step);
 }
 
 static void mirror_tile(const struct matmul_task *task, char *c, ptrdiff_t row, ptrdiff_t column)
 {
     char packed[SIDE * SIDE * 16];
-    const ptrdiff_t rows = task->m - row < SIDE ? task->m - row : SIDE;
-    const ptrdiff_t columns = task->n - column < SIDE ? task->n - column : SIDE;
+    const ptrdiff_t rows = task->product.m - row < SIDE ? task->product.m - row : SIDE;
+    const ptrdiff_t columns = task->product.n - column < SIDE ? task->product.n - column : SIDE;
     if (row == column) {
         for (ptrdiff_t i = 0; i < rows; i++) {
             for (ptrdiff_t j = 0; j < i; j++) {
-                memcpy(c + (row + i) * task->c.row_step + (row + j) * task->c.column_step,
-                       c + (row + j) * task->c.row_step + (row + i) * task->c.column_step,
+                memcpy(c + (row + i) * task->product.c.row_step +
+                           (row + j) * task->product.c.column_step,
+                       c + (row + j) * task->product.c.row_step +
+                           (row + i) * task->product.c.column_step,
                        task->type.size);
             }
         }
         return;
     }
     /* The tile above the diagonal, column by column. */
-    struct tile tile = {c + row * task->c.row_step + column * task->c.column_step, columns, rows,
-                        task->c.column_step, task->c.row_step};
+    struct tile tile = {c + row * task->product.c.row_step + column * task->product.c.column_step,
+                        columns, rows, task->product.c.column_step, task->product.c.row_step};
     tile_pack(task->type.size, &tile, packed);
     tile.data = packed;
-    tile.row_step = task->c.row_step;
-    tile.column_step = task->c.column_step;
-    tile_unpack(task->type.size, &tile, c + column * task->c.row_step + row * task->c.column_step);
+    tile.row_step = task->product.c.row_step;
+    tile.column_step = task->product.c.column_step;
+    tile_unpack(task->type.size, &tile,
+                c + column * task->product.c.row_step + row * task->product.c.column_step);
 }
 
 struct mirror {
@@ -57,10 +62,10 @@ static void mirror_share(void *context, int index)
     struct mirror *mirror = context;
     const struct matmul_task *task = mirror->task;
     ptrdiff_t i;
-    while ((i = atomic_fetch_add(&mirror->next, 1)) < task->batch * mirror->rows) {
-        char *c = task->c.data + i / mirror->rows * task->c.batch_step;
+    while ((i = atomic_fetch_add(&mirror->next, 1)) < task->product.batch * mirror->rows) {
+        char *c = task->product.c.data + i / mirror->rows * task->product.c.batch_step;
         const ptrdiff_t row = i % mirror->rows * SIDE;
-        for (ptrdiff_t column = row; column < task->n; column += SIDE) {
+        for (ptrdiff_t column = row; column < task->product.n; column += SIDE) {
             mirror_tile(task, c, row, column);
         }
     }
@@ -68,7 +73,7 @@ static void mirror_share(void *context, int index)
 
 void matmul_mirror(const struct matmul_task *task)
 {
-    struct mirror mirror = {.task = task, .rows = (task->m + SIDE - 1) / SIDE};
-    region_run(task->policy, task->m > 4 * SIDE ? threads_limit().threads : 1, mirror_share,
+    struct mirror mirror = {.task = task, .rows = (task->product.m + SIDE - 1) / SIDE};
+    region_run(task->policy, task->product.m > 4 * SIDE ? threads_limit().threads : 1, mirror_share,
                &mirror);
 }

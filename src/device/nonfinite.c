@@ -59,16 +59,16 @@ static void search_row(struct search *search, ptrdiff_t row)
 {
     const struct matmul_task *task = search->task;
     const char *c = search->c.data + row * search->c.row_step;
-    for (ptrdiff_t column = 0; column < task->n; column++, c += search->c.column_step) {
+    for (ptrdiff_t column = 0; column < task->product.n; column++, c += search->c.column_step) {
         const unsigned char result = classify(task->type, c);
         if (result == 0) {
             continue;
         }
         const unsigned char operands =
             classify_line(task->type, search->a.data + row * search->a.row_step,
-                          search->a.column_step, task->k, &search->row[row]) |
+                          search->a.column_step, task->product.k, &search->row[row]) |
             classify_line(task->type, search->b.data + column * search->b.column_step,
-                          search->b.row_step, task->k, &search->column[column]);
+                          search->b.row_step, task->product.k, &search->column[column]);
         if ((operands & HAS_NAN) != 0) {
             continue; /* explains everything */
         }
@@ -86,29 +86,31 @@ static void search_rows(void *context, int index)
     (void)index;
     struct search *search = context;
     ptrdiff_t row;
-    while ((row = atomic_fetch_add(&search->next, 1)) < search->task->m) {
+    while ((row = atomic_fetch_add(&search->next, 1)) < search->task->product.m) {
         search_row(search, row);
     }
 }
 
 int nonfinite_exceptions(const struct matmul_task *task)
 {
-    struct search search = {.task = task, .a = task->a, .b = task->b, .c = task->c};
-    search.row = malloc((size_t)task->m);
-    search.column = malloc((size_t)task->n);
+    struct search search = {
+        .task = task, .a = task->product.a, .b = task->product.b, .c = task->product.c};
+    search.row = malloc((size_t)task->product.m);
+    search.column = malloc((size_t)task->product.n);
     if (search.row == NULL || search.column == NULL) {
         search.exceptions = 0;
         goto done;
     }
-    const int threads = task->m * task->n > SERIAL_ELEMENTS ? threads_limit().threads : 1;
-    for (ptrdiff_t i = 0; i < task->batch; i++) {
-        memset((void *)search.row, UNKNOWN, (size_t)task->m);
-        memset((void *)search.column, UNKNOWN, (size_t)task->n);
+    const int threads =
+        task->product.m * task->product.n > SERIAL_ELEMENTS ? threads_limit().threads : 1;
+    for (ptrdiff_t i = 0; i < task->product.batch; i++) {
+        memset((void *)search.row, UNKNOWN, (size_t)task->product.m);
+        memset((void *)search.column, UNKNOWN, (size_t)task->product.n);
         search.next = 0;
         region_run(task->policy, threads, search_rows, &search);
-        search.a.data += task->a.batch_step;
-        search.b.data += task->b.batch_step;
-        search.c.data += task->c.batch_step;
+        search.a.data += task->product.a.batch_step;
+        search.b.data += task->product.b.batch_step;
+        search.c.data += task->product.c.batch_step;
     }
 done:
     free((void *)search.row);

@@ -40,16 +40,16 @@ static bool count_elements(struct schedule *schedule)
 static ptrdiff_t bytes_of(const struct matmul_task *task, const struct strided *operand,
                           ptrdiff_t rows, ptrdiff_t columns)
 {
-    return (operand->batch_step == 0 ? 1 : task->batch) * rows * columns *
+    return (operand->batch_step == 0 ? 1 : task->product.batch) * rows * columns *
            (ptrdiff_t)task->type.size;
 }
 
 static void choose_threads(struct schedule *schedule)
 {
     const struct matmul_task *task = &schedule->plan->task;
-    const ptrdiff_t up = bytes_of(task, &task->a, task->m, task->k) +
-                         bytes_of(task, &task->b, task->k, task->n),
-                    bytes = up + bytes_of(task, &task->c, task->m, task->n);
+    const ptrdiff_t up = bytes_of(task, &task->product.a, task->product.m, task->product.k) +
+                         bytes_of(task, &task->product.b, task->product.k, task->product.n),
+                    bytes = up + bytes_of(task, &task->product.c, task->product.m, task->product.n);
     const ptrdiff_t pieces = bytes / LEAST_PIECE_BYTES + 1, more = bytes / BYTES_PER_COPY_THREAD;
     int threads = threads_limit().threads;
     threads = threads < MOST_COPY_THREADS ? threads : MOST_COPY_THREADS;
@@ -89,9 +89,12 @@ static void find_pinned(struct schedule *schedule)
 {
     const struct matmul_task *task = &schedule->plan->task;
     struct device *device = schedule->device;
-    schedule->pinned[OPERAND_A] = is_pinned(device, &task->a, task->batch, task->m, task->k);
-    schedule->pinned[OPERAND_B] = is_pinned(device, &task->b, task->batch, task->k, task->n);
-    schedule->pinned[OPERAND_C] = is_pinned(device, &task->c, task->batch, task->m, task->n);
+    schedule->pinned[OPERAND_A] =
+        is_pinned(device, &task->product.a, task->product.batch, task->product.m, task->product.k);
+    schedule->pinned[OPERAND_B] =
+        is_pinned(device, &task->product.b, task->product.batch, task->product.k, task->product.n);
+    schedule->pinned[OPERAND_C] =
+        is_pinned(device, &task->product.c, task->product.batch, task->product.m, task->product.n);
 }
 
 static enum status run_on_threads(struct schedule *schedule, struct pipeline_report *report)

@@ -7,27 +7,30 @@
 
 double placement_operations(const struct matmul_task *task)
 {
-    return (task->type.kind == ELEMENT_COMPLEX ? 8.0 : 2.0) * (double)task->batch *
-           (double)task->m * (double)task->n * (double)task->k;
+    return (task->type.kind == ELEMENT_COMPLEX ? 8.0 : 2.0) * (double)task->product.batch *
+           (double)task->product.m * (double)task->product.n * (double)task->product.k;
 }
 
 /* An operand that all products of a stack share is there once. */
 static double input_bytes(const struct matmul_task *task)
 {
-    const double a = (double)task->m * (double)task->k, b = (double)task->k * (double)task->n;
-    const double batch = (double)task->batch;
-    return (double)task->type.size *
-           ((task->a.batch_step == 0 ? a : batch * a) + (task->b.batch_step == 0 ? b : batch * b));
+    const double a = (double)task->product.m * (double)task->product.k,
+                 b = (double)task->product.k * (double)task->product.n;
+    const double batch = (double)task->product.batch;
+    return (double)task->type.size * ((task->product.a.batch_step == 0 ? a : batch * a) +
+                                      (task->product.b.batch_step == 0 ? b : batch * b));
 }
 
 static double output_bytes(const struct matmul_task *task)
 {
-    return (double)task->type.size * (double)task->batch * (double)task->m * (double)task->n;
+    return (double)task->type.size * (double)task->product.batch * (double)task->product.m *
+           (double)task->product.n;
 }
 
 static bool is_small(const struct matmul_task *task)
 {
-    return (double)task->m * (double)task->n * (double)task->k < SMALL_PRODUCT_MULTIPLICATIONS;
+    return (double)task->product.m * (double)task->product.n * (double)task->product.k <
+           SMALL_PRODUCT_MULTIPLICATIONS;
 }
 
 double placement_processor_seconds(const struct rates *rates, const struct matmul_task *task,
@@ -35,7 +38,7 @@ double placement_processor_seconds(const struct rates *rates, const struct matmu
 {
     const int type = rates_type(task->type);
     const double rate =
-        task->batch > 1 && is_small(task) ? rates->stack[type] : rates->product[type];
+        task->product.batch > 1 && is_small(task) ? rates->stack[type] : rates->product[type];
     return fmax(placement_operations(task) / (rate * threads / rates->threads),
                 (input_bytes(task) + output_bytes(task)) / rates->memory);
 }

@@ -231,7 +231,7 @@ static enum status multiply(const struct schedule *schedule, ptrdiff_t tile)
         .batch = of.batch,
         .m = of.m,
         .n = of.n,
-        .k = plan->task.k,
+        .k = plan->task.product.k,
         .a = stored_panel(schedule, tile, OPERAND_A),
         .b = stored_panel(schedule, tile, OPERAND_B),
         .c = plan_address(plan, schedule->memory, OPERAND_C, tile),

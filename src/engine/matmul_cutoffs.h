@@ -46,9 +46,9 @@ enum {
     BLOCK_BYTES = 192 << 10, /* of the panels of a in one block, in the second level */
     BLOCK_COLUMNS = 512,
     BLOCKS_PER_THREAD = 4,
-    /* What is packed at once, so that memory stays bounded; larger matrices take several chunks. */
-    CHUNK_BYTES = 16 << 20,
-    CHUNK_SIDE = 4096,
+    /* What is packed at once, so that memory stays bounded: the outer blocks of larger matrices. */
+    OUTER_BLOCK_BYTES = 16 << 20,
+    OUTER_BLOCK_SIDE = 4096,
 };
 
 #endif

@@ -11,7 +11,7 @@
 
 enum {
     MOST_TILE_BYTES = 4096,
-    /* Each attempt to get memory halves the sides of a chunk; the last one needs LAST_RESORT_BYTES. */
+    /* Each attempt to get memory halves the sides of the outer blocks; the last one needs LAST_RESORT_BYTES. */
     ATTEMPTS = 7,
 };
 
@@ -20,14 +20,14 @@ struct packed_product {
     const struct policy *policy;
     const struct matmul_kernel *kernel;
     const struct product *x;
-    ptrdiff_t chunk_rows, chunk_columns, chunk_k; /* multiples of panels and groups */
+    ptrdiff_t outer_rows, outer_columns, outer_k; /* multiples of panels and groups */
     ptrdiff_t block_rows, block_columns, block_groups;
     bool in_place;      /* tiles are computed in c itself, without `sums` */
     char *a, *b, *sums; /* sums: NULL if in_place */
     ptrdiff_t a_bytes, b_bytes, sums_bytes, sums_row;
-    struct chunk {
+    struct outer_block {
         ptrdiff_t row, column, k, rows, columns, depth, groups;
-    } chunk;               /* where the one at work begins, and how large it is */
+    } outer;               /* where the one at work begins, and how large it is */
     struct shares *shares; /* of its panels */
     _Atomic ptrdiff_t next_block;
 };
@@ -37,7 +37,7 @@ static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
     return a < b ? a : b;
 }
 
-static ptrdiff_t pieces(ptrdiff_t n, ptrdiff_t size)
+static ptrdiff_t quotient_up(ptrdiff_t n, ptrdiff_t size)
 {
     return (n + size - 1) / size;
 }
@@ -45,43 +45,43 @@ static ptrdiff_t pieces(ptrdiff_t n, ptrdiff_t size)
 /* Of a panel of k. */
 static ptrdiff_t groups_of(const struct matmul_kernel *kernel, ptrdiff_t k)
 {
-    return pieces(k, kernel->group) + kernel->extra_groups;
+    return quotient_up(k, kernel->group) + kernel->extra_groups;
 }
 
 static ptrdiff_t round_up(ptrdiff_t n, ptrdiff_t multiple)
 {
-    return pieces(n, multiple) * multiple;
+    return quotient_up(n, multiple) * multiple;
 }
 
 static void pack_panel_of_a(const struct packed_product *packed, ptrdiff_t panel)
 {
     const struct matmul_kernel *kernel = packed->kernel;
     const struct product *x = packed->x;
-    const struct chunk *chunk = &packed->chunk;
+    const struct outer_block *outer = &packed->outer;
     const ptrdiff_t row = panel * kernel->rows;
-    kernel->pack_a(packed->a + row * (ptrdiff_t)kernel->a_group_bytes * chunk->groups,
-                   x->a.data + (chunk->row + row) * x->a.row_step + chunk->k * x->a.column_step,
-                   x->a.row_step, x->a.column_step, least(kernel->rows, chunk->rows - row),
-                   chunk->depth);
+    kernel->pack_a(packed->a + row * (ptrdiff_t)kernel->a_group_bytes * outer->groups,
+                   x->a.data + (outer->row + row) * x->a.row_step + outer->k * x->a.column_step,
+                   x->a.row_step, x->a.column_step, least(kernel->rows, outer->rows - row),
+                   outer->depth);
 }
 
 static void pack_panel_of_b(const struct packed_product *packed, ptrdiff_t panel)
 {
     const struct matmul_kernel *kernel = packed->kernel;
     const struct product *x = packed->x;
-    const struct chunk *chunk = &packed->chunk;
+    const struct outer_block *outer = &packed->outer;
     const ptrdiff_t column = panel * kernel->columns;
-    kernel->pack_b(packed->b + column * (ptrdiff_t)kernel->b_group_bytes * chunk->groups,
-                   x->b.data + (chunk->column + column) * x->b.column_step +
-                       chunk->k * x->b.row_step,
-                   x->b.column_step, x->b.row_step, least(kernel->columns, chunk->columns - column),
-                   chunk->depth);
+    kernel->pack_b(packed->b + column * (ptrdiff_t)kernel->b_group_bytes * outer->groups,
+                   x->b.data + (outer->column + column) * x->b.column_step +
+                       outer->k * x->b.row_step,
+                   x->b.column_step, x->b.row_step, least(kernel->columns, outer->columns - column),
+                   outer->depth);
 }
 
 static void pack_share(void *context, int index)
 {
     struct packed_product *packed = context;
-    const ptrdiff_t of_a = pieces(packed->chunk.rows, packed->kernel->rows);
+    const ptrdiff_t of_a = quotient_up(packed->outer.rows, packed->kernel->rows);
     ptrdiff_t panel, end;
     while (shares_take(packed->shares, index, &panel, &end)) {
         for (; panel < end; panel++) {
@@ -114,23 +114,23 @@ static void edge_tile(const struct matmul_kernel *kernel, const char *a, const c
     }
 }
 
-/* Computes tiles of rows [row, row_end) and columns [column, column_end) of a chunk, whose first
+/* Computes tiles of rows [row, row_end) and columns [column, column_end) of an outer block, whose first
  * element lies at c. */
 static void compute_tiles(const struct packed_product *packed, ptrdiff_t row, ptrdiff_t row_end,
                           ptrdiff_t column, ptrdiff_t column_end, char *c, ptrdiff_t c_row)
 {
     const struct matmul_kernel *kernel = packed->kernel;
-    const struct chunk *chunk = &packed->chunk;
+    const struct outer_block *outer = &packed->outer;
     const ptrdiff_t a_bytes = kernel->rows * (ptrdiff_t)kernel->a_group_bytes;
     const ptrdiff_t b_bytes = kernel->columns * (ptrdiff_t)kernel->b_group_bytes;
-    for (ptrdiff_t first = 0; first < chunk->groups; first += packed->block_groups) {
-        const ptrdiff_t groups = least(packed->block_groups, chunk->groups - first);
-        const bool accumulate = chunk->k > 0 || first > 0;
+    for (ptrdiff_t first = 0; first < outer->groups; first += packed->block_groups) {
+        const ptrdiff_t groups = least(packed->block_groups, outer->groups - first);
+        const bool accumulate = outer->k > 0 || first > 0;
         for (ptrdiff_t j = column; j < column_end; j += kernel->columns) {
-            const char *b = packed->b + (j / kernel->columns * chunk->groups + first) * b_bytes;
+            const char *b = packed->b + (j / kernel->columns * outer->groups + first) * b_bytes;
             const ptrdiff_t columns = least(kernel->columns, column_end - j);
             for (ptrdiff_t i = row; i < row_end; i += kernel->rows) {
-                const char *a = packed->a + (i / kernel->rows * chunk->groups + first) * a_bytes;
+                const char *a = packed->a + (i / kernel->rows * outer->groups + first) * a_bytes;
                 const ptrdiff_t rows = least(kernel->rows, row_end - i);
                 char *to = c + i * c_row + j * (ptrdiff_t)kernel->sum_size;
                 if (packed->sums != NULL || (rows == kernel->rows && columns == kernel->columns)) {
@@ -157,20 +157,20 @@ static void copy_elements(const char *sums, ptrdiff_t sums_row, char *c, ptrdiff
 static void compute_block(const struct packed_product *packed, ptrdiff_t block)
 {
     const struct matmul_kernel *kernel = packed->kernel;
-    const struct chunk *chunk = &packed->chunk;
+    const struct outer_block *outer = &packed->outer;
     const struct product *x = packed->x;
-    const ptrdiff_t across = pieces(chunk->columns, packed->block_columns);
+    const ptrdiff_t across = quotient_up(outer->columns, packed->block_columns);
     const ptrdiff_t row = block / across * packed->block_rows;
     const ptrdiff_t column = block % across * packed->block_columns;
-    const ptrdiff_t row_end = least(row + packed->block_rows, chunk->rows);
-    const ptrdiff_t column_end = least(column + packed->block_columns, chunk->columns);
-    char *c = x->c.data + chunk->row * x->c.row_step + chunk->column * x->c.column_step;
+    const ptrdiff_t row_end = least(row + packed->block_rows, outer->rows);
+    const ptrdiff_t column_end = least(column + packed->block_columns, outer->columns);
+    char *c = x->c.data + outer->row * x->c.row_step + outer->column * x->c.column_step;
     if (packed->sums == NULL) {
         compute_tiles(packed, row, row_end, column, column_end, c, x->c.row_step);
         return;
     }
     compute_tiles(packed, row, row_end, column, column_end, packed->sums, packed->sums_row);
-    if (chunk->k + chunk->depth < x->k) {
+    if (outer->k + outer->depth < x->k) {
         return;
     }
     const char *sums = packed->sums + row * packed->sums_row + column * (ptrdiff_t)kernel->sum_size;
@@ -188,9 +188,9 @@ static void compute_share(void *context, int index)
 {
     (void)index;
     struct packed_product *packed = context;
-    const struct chunk *chunk = &packed->chunk;
-    const ptrdiff_t blocks =
-        pieces(chunk->rows, packed->block_rows) * pieces(chunk->columns, packed->block_columns);
+    const struct outer_block *outer = &packed->outer;
+    const ptrdiff_t blocks = quotient_up(outer->rows, packed->block_rows) *
+                             quotient_up(outer->columns, packed->block_columns);
     if (packed->kernel->begin != NULL) {
         packed->kernel->begin();
     }
@@ -203,11 +203,11 @@ static void compute_share(void *context, int index)
     }
 }
 
-static void compute_chunk(struct packed_product *packed, int threads)
+static void compute_outer_block(struct packed_product *packed, int threads)
 {
-    const struct chunk *chunk = &packed->chunk;
-    const ptrdiff_t panels =
-        pieces(chunk->rows, packed->kernel->rows) + pieces(chunk->columns, packed->kernel->columns);
+    const struct outer_block *outer = &packed->outer;
+    const ptrdiff_t panels = quotient_up(outer->rows, packed->kernel->rows) +
+                             quotient_up(outer->columns, packed->kernel->columns);
     struct shares shares;
     shares_initialize(&shares, 0, panels, 1, 1, threads);
     packed->shares = &shares;
@@ -217,45 +217,45 @@ static void compute_chunk(struct packed_product *packed, int threads)
     region_run(packed->policy, threads, compute_share, packed);
 }
 
-static void compute_chunks(struct packed_product *packed, int threads)
+static void compute_outer_blocks(struct packed_product *packed, int threads)
 {
     const struct product *x = packed->x;
-    struct chunk *chunk = &packed->chunk;
-    for (chunk->column = 0; chunk->column < x->n; chunk->column += packed->chunk_columns) {
-        chunk->columns = least(packed->chunk_columns, x->n - chunk->column);
-        for (chunk->row = 0; chunk->row < x->m; chunk->row += packed->chunk_rows) {
-            chunk->rows = least(packed->chunk_rows, x->m - chunk->row);
-            for (chunk->k = 0; chunk->k < x->k; chunk->k += packed->chunk_k) {
-                chunk->depth = least(packed->chunk_k, x->k - chunk->k);
-                chunk->groups = groups_of(packed->kernel, chunk->depth);
-                compute_chunk(packed, threads);
+    struct outer_block *outer = &packed->outer;
+    for (outer->column = 0; outer->column < x->n; outer->column += packed->outer_columns) {
+        outer->columns = least(packed->outer_columns, x->n - outer->column);
+        for (outer->row = 0; outer->row < x->m; outer->row += packed->outer_rows) {
+            outer->rows = least(packed->outer_rows, x->m - outer->row);
+            for (outer->k = 0; outer->k < x->k; outer->k += packed->outer_k) {
+                outer->depth = least(packed->outer_k, x->k - outer->k);
+                outer->groups = groups_of(packed->kernel, outer->depth);
+                compute_outer_block(packed, threads);
             }
         }
     }
 }
 
-/* Rows or columns of a chunk: whole panels, at least one. */
-static ptrdiff_t chunk_side(ptrdiff_t side, ptrdiff_t panel, ptrdiff_t most)
+/* Rows or columns of an outer block: whole panels, at least one. */
+static ptrdiff_t outer_side(ptrdiff_t side, ptrdiff_t panel, ptrdiff_t most)
 {
     const ptrdiff_t whole = most / panel * panel;
     return least(round_up(side, panel), whole > panel ? whole : panel);
 }
 
-static void choose_chunk(struct packed_product *packed, int attempt)
+static void choose_outer_block(struct packed_product *packed, int attempt)
 {
     const struct matmul_kernel *kernel = packed->kernel;
     const struct product *x = packed->x;
-    const ptrdiff_t side = CHUNK_SIDE >> attempt, bytes = CHUNK_BYTES >> 2 * attempt;
-    packed->chunk_k = least(x->k, side);
-    const ptrdiff_t groups = groups_of(kernel, packed->chunk_k);
+    const ptrdiff_t side = OUTER_BLOCK_SIDE >> attempt, bytes = OUTER_BLOCK_BYTES >> 2 * attempt;
+    packed->outer_k = least(x->k, side);
+    const ptrdiff_t groups = groups_of(kernel, packed->outer_k);
     const ptrdiff_t a_bytes = groups * (ptrdiff_t)kernel->a_group_bytes;
     const ptrdiff_t b_bytes = groups * (ptrdiff_t)kernel->b_group_bytes;
-    packed->chunk_rows = chunk_side(x->m, kernel->rows, least(bytes / a_bytes, side));
-    packed->chunk_columns = chunk_side(x->n, kernel->columns, least(bytes / b_bytes, side));
-    packed->a_bytes = round_up(packed->chunk_rows * a_bytes, 64);
-    packed->b_bytes = round_up(packed->chunk_columns * b_bytes, 64);
-    packed->sums_row = packed->chunk_columns * (ptrdiff_t)kernel->sum_size;
-    packed->sums_bytes = packed->in_place ? 0 : packed->chunk_rows * packed->sums_row;
+    packed->outer_rows = outer_side(x->m, kernel->rows, least(bytes / a_bytes, side));
+    packed->outer_columns = outer_side(x->n, kernel->columns, least(bytes / b_bytes, side));
+    packed->a_bytes = round_up(packed->outer_rows * a_bytes, 64);
+    packed->b_bytes = round_up(packed->outer_columns * b_bytes, 64);
+    packed->sums_row = packed->outer_columns * (ptrdiff_t)kernel->sum_size;
+    packed->sums_bytes = packed->in_place ? 0 : packed->outer_rows * packed->sums_row;
 }
 
 /* So many blocks that every thread finds some. */
@@ -263,16 +263,17 @@ static void choose_blocks(struct packed_product *packed, int threads)
 {
     const struct matmul_kernel *kernel = packed->kernel;
     const ptrdiff_t rows = kernel->rows, columns = kernel->columns;
-    const ptrdiff_t groups = groups_of(kernel, packed->chunk_k);
+    const ptrdiff_t groups = groups_of(kernel, packed->outer_k);
     const ptrdiff_t panel = kernel->panel_bytes > 0 ? kernel->panel_bytes : PANEL_BYTES;
-    packed->block_groups =
-        pieces(groups, pieces(groups * columns * (ptrdiff_t)kernel->b_group_bytes, panel));
-    ptrdiff_t across = round_up(least(BLOCK_COLUMNS, packed->chunk_columns), columns);
+    packed->block_groups = quotient_up(
+        groups, quotient_up(groups * columns * (ptrdiff_t)kernel->b_group_bytes, panel));
+    ptrdiff_t across = round_up(least(BLOCK_COLUMNS, packed->outer_columns), columns);
     ptrdiff_t down =
         BLOCK_BYTES / (packed->block_groups * (ptrdiff_t)kernel->a_group_bytes) / rows * rows;
-    down = least(down > rows ? down : rows, packed->chunk_rows);
-    while (threads > 1 && pieces(packed->chunk_rows, down) * pieces(packed->chunk_columns, across) <
-                              (ptrdiff_t)threads * BLOCKS_PER_THREAD) {
+    down = least(down > rows ? down : rows, packed->outer_rows);
+    while (threads > 1 &&
+           quotient_up(packed->outer_rows, down) * quotient_up(packed->outer_columns, across) <
+               (ptrdiff_t)threads * BLOCKS_PER_THREAD) {
         if (down >= across && down > rows) {
             down = round_up(down / 2, rows);
         } else if (across > columns) {
@@ -293,13 +294,13 @@ static void compute_in(struct packed_product *packed, char *memory, int threads)
     packed->a = packed->b + packed->b_bytes;
     packed->sums = packed->in_place ? NULL : packed->a + packed->a_bytes;
     choose_blocks(packed, threads);
-    compute_chunks(packed, threads);
+    compute_outer_blocks(packed, threads);
 }
 
 static __attribute__((noinline)) void compute_in_last_resort(struct packed_product *packed)
 {
     _Alignas(64) char memory[LAST_RESORT_BYTES];
-    choose_chunk(packed, ATTEMPTS - 1);
+    choose_outer_block(packed, ATTEMPTS - 1);
     compute_in(packed, memory, 1);
 }
 
@@ -314,7 +315,7 @@ void matmul_packed(const struct policy *policy, const struct matmul_kernel *kern
             kernel->finish == NULL && product->c.column_step == (ptrdiff_t)kernel->item_size,
     };
     for (int attempt = 0; attempt < ATTEMPTS - 1; attempt++) {
-        choose_chunk(&packed, attempt);
+        choose_outer_block(&packed, attempt);
         const struct workspace workspace =
             workspace_take((size_t)(packed.a_bytes + packed.b_bytes + packed.sums_bytes));
         if (workspace.data != NULL) {

@@ -232,8 +232,8 @@ static void vecmat_by_vecdot(char **args, const npy_intp *dimensions, const npy_
     const npy_intp vecdot_steps[] = {0, steps[5], steps[6], steps[3], steps[4]};
     for (npy_intp i = 0; i < dimensions[0]; i++) {
         /* The loop advances them. */
-        char *part[] = {args[0] + i * steps[0], args[1] + i * steps[1], args[2] + i * steps[2]};
-        vecdot->function(part, vecdot_dimensions, vecdot_steps, vecdot->data);
+        char *row_args[] = {args[0] + i * steps[0], args[1] + i * steps[1], args[2] + i * steps[2]};
+        vecdot->function(row_args, vecdot_dimensions, vecdot_steps, vecdot->data);
     }
 }
 

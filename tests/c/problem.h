@@ -112,18 +112,22 @@ static void expect_product(struct problem *problem)
 {
     const struct matmul_task *task = &problem->task;
     const size_t size = task->type.size;
-    struct strided a = task->a, b = task->b, c = task->c;
-    char *product = malloc((size_t)(task->m * task->n) * size);
+    struct strided a = task->product.a, b = task->product.b, c = task->product.c;
+    char *product = malloc((size_t)(task->product.m * task->product.n) * size);
     problem->expected = malloc(problem->c.bytes);
     memcpy(problem->expected, problem->c.memory, problem->c.bytes);
-    const struct gemm gemm = {
-        .type = task->type, .batch = 1, .m = task->m, .n = task->n, .k = task->k};
-    for (ptrdiff_t i = 0; i < task->batch; i++) {
-        char *pa = packed(&a, size, task->m, task->k), *pb = packed(&b, size, task->k, task->n);
+    const struct gemm gemm = {.type = task->type,
+                              .batch = 1,
+                              .m = task->product.m,
+                              .n = task->product.n,
+                              .k = task->product.k};
+    for (ptrdiff_t i = 0; i < task->product.batch; i++) {
+        char *pa = packed(&a, size, task->product.m, task->product.k),
+             *pb = packed(&b, size, task->product.k, task->product.n);
         fake_multiply(&gemm, pa, pb, product);
         char *to = problem->expected + (c.data - problem->c.memory);
-        for (ptrdiff_t e = 0; e < task->m * task->n; e++) {
-            memcpy(to + e / task->n * c.row_step + e % task->n * c.column_step,
+        for (ptrdiff_t e = 0; e < task->product.m * task->product.n; e++) {
+            memcpy(to + e / task->product.n * c.row_step + e % task->product.n * c.column_step,
                    product + (size_t)e * size, size);
         }
         free(pa);
@@ -144,19 +148,19 @@ static struct problem make_problem(struct element_type type, ptrdiff_t batch, pt
                                        .type = type,
                                        .precision = PRECISION_IEEE,
                                        .kernel = GEMM_AUTO,
-                                       .batch = batch,
-                                       .m = m,
-                                       .n = n,
-                                       .k = k}};
+                                       .product.batch = batch,
+                                       .product.m = m,
+                                       .product.n = n,
+                                       .product.k = k}};
     place(&problem.a, type.size, batch, m, k, true);
     place(&problem.b, type.size, batch, k, n, true);
     place(&problem.c, type.size, batch, m, n, false);
     fill(&problem.a, type, batch, m, k);
     fill(&problem.b, type, batch, k, n);
     fill(&problem.c, type, batch, m, n);
-    problem.task.a = problem.a.at;
-    problem.task.b = problem.b.at;
-    problem.task.c = problem.c.at;
+    problem.task.product.a = problem.a.at;
+    problem.task.product.b = problem.b.at;
+    problem.task.product.c = problem.c.at;
     expect_product(&problem);
     return problem;
 }
@@ -181,10 +185,11 @@ static void check_memory(const struct problem *problem, enum status status, cons
         expect(memcmp(problem->c.memory, problem->expected, problem->c.bytes) == 0,
                "%s: wrong result: kind %d size %zu, batch %td, %td x %td x %td, "
                "a %td %td %td, b %td %td %td, c %td %td %td",
-               what, (int)task->type.kind, task->type.size, task->batch, task->m, task->n, task->k,
-               task->a.batch_step, task->a.row_step, task->a.column_step, task->b.batch_step,
-               task->b.row_step, task->b.column_step, task->c.batch_step, task->c.row_step,
-               task->c.column_step);
+               what, (int)task->type.kind, task->type.size, task->product.batch, task->product.m,
+               task->product.n, task->product.k, task->product.a.batch_step,
+               task->product.a.row_step, task->product.a.column_step, task->product.b.batch_step,
+               task->product.b.row_step, task->product.b.column_step, task->product.c.batch_step,
+               task->product.c.row_step, task->product.c.column_step);
     }
 }
 

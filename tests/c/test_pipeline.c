@@ -116,13 +116,13 @@ static struct matmul_task task_without_data(struct element_type type, ptrdiff_t 
     const ptrdiff_t size = (ptrdiff_t)type.size;
     return (struct matmul_task){
         .type = type,
-        .batch = 1,
-        .m = m,
-        .n = n,
-        .k = k,
-        .a = {NULL, 0, size * k, size},
-        .b = {NULL, 0, size * n, size},
-        .c = {NULL, 0, size * n, size},
+        .product.batch = 1,
+        .product.m = m,
+        .product.n = n,
+        .product.k = k,
+        .product.a = {NULL, 0, size * k, size},
+        .product.b = {NULL, 0, size * n, size},
+        .product.c = {NULL, 0, size * n, size},
     };
 }
 
@@ -330,13 +330,13 @@ static void check_exceptions(const char *what, double a, double b, bool nonfinit
         .type = {ELEMENT_FLOAT, 8},
         .precision = PRECISION_IEEE,
         .kernel = GEMM_AUTO,
-        .batch = 1,
-        .m = 1,
-        .n = 1,
-        .k = 2,
-        .a = {(char *)x, 0, 16, 8},
-        .b = {(char *)y, 0, 8, 8},
-        .c = {(char *)&z, 0, 8, 8},
+        .product.batch = 1,
+        .product.m = 1,
+        .product.n = 1,
+        .product.k = 2,
+        .product.a = {(char *)x, 0, 16, 8},
+        .product.b = {(char *)y, 0, 8, 8},
+        .product.c = {(char *)&z, 0, 8, 8},
     };
     struct device *device = fake_new((size_t)1 << 20);
     struct pipeline *pipeline = pipeline_new(device, 0);

@@ -28,13 +28,13 @@ static struct matmul_task task_of(struct element_type type, ptrdiff_t batch, ptr
     const ptrdiff_t size = (ptrdiff_t)type.size;
     return (struct matmul_task){
         .type = type,
-        .batch = batch,
-        .m = m,
-        .n = n,
-        .k = k,
-        .a = {NULL, m * k * size, k * size, size},
-        .b = {NULL, k * n * size, n * size, size},
-        .c = {NULL, m * n * size, n * size, size},
+        .product.batch = batch,
+        .product.m = m,
+        .product.n = n,
+        .product.k = k,
+        .product.a = {NULL, m * k * size, k * size, size},
+        .product.b = {NULL, k * n * size, n * size, size},
+        .product.c = {NULL, m * n * size, n * size, size},
     };
 }
 
@@ -67,7 +67,7 @@ static void check_placement(void)
     expect(!placement_is_device(&rates, &task, 4), "a stack that is all transfer");
     rates.stack[rates_type(type)] = 1e9;
     expect(placement_is_device(&rates, &task, 4), "a stack of which the processor is slow");
-    task.b.batch_step = task.a.batch_step = 0;
+    task.product.b.batch_step = task.product.a.batch_step = 0;
     expect(placement_upload_seconds(&rates, &task) == (64.0 * 64 + 64 * 16) * 4 / rates.transfer,
            "what a stack shares is uploaded once");
     rates = made_up_rates(0.5);
@@ -113,7 +113,7 @@ static int processed;
 static bool processor(const struct matmul_task *task)
 {
     processed++;
-    return task->m > 0;
+    return task->product.m > 0;
 }
 
 static void check_measuring(void)

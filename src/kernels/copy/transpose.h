@@ -68,7 +68,7 @@ INLINE void transpose_4x4_of_64_bits(const char *from, ptrdiff_t from_step, char
     memcpy(to + 3 * to_step, &d, sizeof d);
 }
 
-/* Each step makes pieces of a row twice as long: of 1 column, 2, 4, 8. */
+/* Each step doubles how many columns of a row lie side by side: 1, 2, 4, 8. */
 INLINE void transpose_8x8_of_16_bits(const char *from, ptrdiff_t from_step, char *to,
                                      ptrdiff_t to_step)
 {

@@ -9,7 +9,7 @@ static ptrdiff_t at_most_64(ptrdiff_t count)
     return count < 64 ? count : 64;
 }
 
-/* Which of eight neighbouring bytes are true: bit 7 of each that is not 0; then the multiplication
+/* Which of eight contiguous bytes are true: bit 7 of each that is not 0; then the multiplication
  * gathers these. */
 INLINE uint64_t eight_true_bits(const char *from)
 {
@@ -20,7 +20,7 @@ INLINE uint64_t eight_true_bits(const char *from)
     return bytes * 0x0102040810204080u >> 56;
 }
 
-/* Which of 64 neighbouring bytes are true. */
+/* Which of 64 contiguous bytes are true. */
 INLINE uint64_t true_bits(const char *from)
 {
 #if defined(__AVX512BW__)
@@ -29,16 +29,16 @@ INLINE uint64_t true_bits(const char *from)
 #elif defined(__AVX2__)
     uint64_t bits = 0;
     for (int i = 0; i < 2; i++) {
-        const __m256i part = _mm256_loadu_si256((const void *)(from + 32 * i));
-        const __m256i zeros = _mm256_cmpeq_epi8(part, _mm256_setzero_si256());
+        const __m256i bytes = _mm256_loadu_si256((const void *)(from + 32 * i));
+        const __m256i zeros = _mm256_cmpeq_epi8(bytes, _mm256_setzero_si256());
         bits |= (uint64_t)(uint32_t)~_mm256_movemask_epi8(zeros) << (32 * i);
     }
     return bits;
 #elif defined(__x86_64__)
     uint64_t bits = 0;
     for (int i = 0; i < 4; i++) {
-        const __m128i part = _mm_loadu_si128((const void *)(from + 16 * i));
-        const __m128i zeros = _mm_cmpeq_epi8(part, _mm_setzero_si128());
+        const __m128i bytes = _mm_loadu_si128((const void *)(from + 16 * i));
+        const __m128i zeros = _mm_cmpeq_epi8(bytes, _mm_setzero_si128());
         bits |= (uint64_t)(uint16_t)~_mm_movemask_epi8(zeros) << (16 * i);
     }
     return bits;
@@ -80,14 +80,14 @@ static uint64_t few_true_bits(const char *from, ptrdiff_t step, ptrdiff_t count)
     return bits;
 }
 
-/* The last of a row of neighbours, up to 64 after `before` others, which may be read with them. */
+/* The last of a contiguous row, up to 64 after `before` others, which may be read with them. */
 static uint64_t last_true_bits(const char *from, ptrdiff_t before, ptrdiff_t count)
 {
     return before + count < 64 || count == 0 ? few_true_bits(from, 1, count)
                                              : true_bits(from + count - 64) >> (64 - count);
 }
 
-/* Rows are next to each other: reads along them, and transposes. */
+/* Rows are contiguous: reads along them, and transposes. */
 static void pack_across(uint64_t *bits, ptrdiff_t words, const char *from, ptrdiff_t step,
                         ptrdiff_t rows, ptrdiff_t count)
 {
@@ -140,8 +140,8 @@ INLINE void unpack_64_bits(char *to, uint64_t bits)
         _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
     const __m256i bit_of = _mm256_set1_epi64x((long long)0x8040201008040201u);
     for (int i = 0; i < 2; i++) {
-        const __m256i part = _mm256_set1_epi32((int)(bits >> (32 * i)));
-        const __m256i kept = _mm256_and_si256(_mm256_shuffle_epi8(part, byte_of), bit_of);
+        const __m256i bytes = _mm256_set1_epi32((int)(bits >> (32 * i)));
+        const __m256i kept = _mm256_and_si256(_mm256_shuffle_epi8(bytes, byte_of), bit_of);
         const __m256i ones = _mm256_min_epu8(kept, _mm256_set1_epi8(1));
         _mm256_storeu_si256((void *)(to + 32 * i), ones);
     }
@@ -305,7 +305,7 @@ static void by_elements_bool(const struct product *x, ptrdiff_t from_column)
     }
 }
 
-/* A dot product of neighbouring elements, 64 at a time from the second piece on. */
+/* A dot product of contiguous elements, the first eight one by one, then 64 at a time. */
 static char any_product(const char *a, const char *b, ptrdiff_t k)
 {
     ptrdiff_t at = 0;

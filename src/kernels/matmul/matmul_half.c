@@ -35,6 +35,8 @@ INLINE lanes total(const lanes *sum)
 
 #include "tile_template.h"
 
+_Static_assert((int)ROWS <= (int)COLUMNS, "what fits a panel of b fits one of a");
+
 /* ---- packing: HALF_BLOCK elements are converted at once, contiguous wherever they are ---- */
 
 /* The rows or columns of a panel are contiguous, all `units` of them there. */
@@ -60,7 +62,7 @@ INLINE void convert_along_k(float *to, const char *from, ptrdiff_t unit_step, pt
 {
     for (ptrdiff_t at = 0; at < k; at += HALF_BLOCK) {
         const ptrdiff_t end = k - at < HALF_BLOCK ? k - at : HALF_BLOCK;
-        float floats[(int)COLUMNS > (int)ROWS ? (int)COLUMNS : (int)ROWS][HALF_BLOCK];
+        float floats[COLUMNS][HALF_BLOCK];
         for (ptrdiff_t unit = 0; unit < units; unit++) {
             const char *line = from + (unit < count ? unit : count - 1) * unit_step + at * k_step;
             if (k_step == sizeof(uint16_t) && end == HALF_BLOCK) {
