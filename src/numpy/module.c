@@ -170,8 +170,8 @@ static PyMethodDef methods[] = {
 static int initialize_process(void)
 {
     static int (*const steps[])(void) = {
-        environment_apply,  private_initialize,  options_initialize,
-        failure_initialize, call_initialize, methods_initialize,
+        environment_apply,  private_initialize, options_initialize,
+        failure_initialize, call_initialize,    methods_initialize,
     };
     static size_t done;
     for (; done < sizeof steps / sizeof *steps; done++) {
