@@ -2,35 +2,28 @@
 #include "fresh.h"
 
 #include "device_plan.h"
+#include "memory/pages.h"
 
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* of Linux 5.14; older ones refuse it */
-#endif
-
-enum { LEAST_BYTES = 4 << 20, STEP = 2 << 20 };
+enum { LEAST_BYTES = 4 << 20 };
 
 void fresh_initialize(struct fresh *fresh, const struct matmul_task *task)
 {
     const struct panel all = {task->c, task->batch, task->m, task->n, 0};
     const uintptr_t bytes = (uintptr_t)panel_elements(&all) * task->type.size;
     if (bytes >= LEAST_BYTES && panel_is_contiguous(&all, task->type.size)) {
-        /* Whole pages only: what lies in front and behind belongs to others. */
-        const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-        fresh->first = ((uintptr_t)task->c.data + page - 1) / page * page;
-        fresh->next = fresh->first / STEP * STEP;
-        fresh->end = ((uintptr_t)task->c.data + bytes) / page * page;
+        fresh->first = (uintptr_t)task->c.data;
+        fresh->next = fresh->first / LARGE_PAGE_BYTES * LARGE_PAGE_BYTES;
+        fresh->end = fresh->first + bytes;
     }
 }
 
 int fresh_steps(const struct fresh *fresh)
 {
-    const uintptr_t steps = (fresh->end - fresh->next + STEP - 1) / STEP;
+    const uintptr_t steps = (fresh->end - fresh->next + LARGE_PAGE_BYTES - 1) / LARGE_PAGE_BYTES;
     return steps < INT_MAX ? (int)steps : INT_MAX;
 }
 
@@ -39,14 +32,12 @@ bool fresh_touch_some(struct fresh *fresh)
     if (fresh->next >= fresh->end) {
         return false;
     }
-    const uintptr_t at = atomic_fetch_add(&fresh->next, STEP);
+    const uintptr_t at = atomic_fetch_add(&fresh->next, LARGE_PAGE_BYTES);
     if (at >= fresh->end) {
         return false;
     }
     const uintptr_t first = at > fresh->first ? at : fresh->first;
-    const uintptr_t end = fresh->end - at > STEP ? at + STEP : fresh->end;
-    if (madvise((void *)first, end - first, MADV_POPULATE_WRITE) != 0) {
-        fresh->next = fresh->end;
-    }
+    const uintptr_t end = fresh->end - at > LARGE_PAGE_BYTES ? at + LARGE_PAGE_BYTES : fresh->end;
+    pages_populate((const char *)first, (const char *)end);
     return true;
 }
