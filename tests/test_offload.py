@@ -318,38 +318,41 @@ a = np.ones((200, 200))
 nc.matmul(a, a)
 measured = _numc_test.device_calls() > 100
 path = nc.info()["rates_file"]
-text = open(path).read() if path and HAS_FILE else None
-again = nc.measure_rates()
-print(json.dumps([measured, path, text, again]))
+text = open(path).read() if path == FILE else None
+print(json.dumps([measured, path, text, nc.measure_rates() if RENEW else None]))
 """
 
 
-def test_rates_are_measured_once_per_machine(tmp_path):
-    def rates(step):
-        code = RATES.replace("STEP", str(step)).replace("HAS_FILE", "True")
-        return run(code, XDG_CACHE_HOME=str(tmp_path))
+def rates_of_a_process(step, path, renew, **environment):
+    code = RATES.replace("STEP", step).replace("FILE", repr(path)).replace("RENEW", str(renew))
+    return run(code, **environment)
 
-    measured, path, first, renewed = rates(1 / 256)
-    assert measured and path == str(tmp_path / "numc_ufuncs" / "rates.txt")
-    assert "fake" in first and renewed["latency_seconds"] == pytest.approx(1 / 256)
-    assert not renewed["disturbed"] and renewed["device"]["float64"] > 0
+
+def test_rates_are_measured_once_per_machine(tmp_path):
+    path = tmp_path / "numc_ufuncs" / "rates.txt"
+
+    def rates(step, renew):
+        return rates_of_a_process(step, str(path), renew, XDG_CACHE_HOME=str(tmp_path))
+
+    measured, told, first, renewed = rates("1 / 256", True)
+    assert measured and told == str(path) and "fake" in first
+    assert renewed["latency_seconds"] == pytest.approx(1 / 256) and not renewed["disturbed"]
+    assert renewed["device"]["float64"] > 0
     # What that process measured when it was asked to is what the next one goes by.
-    measured, _, second, renewed = rates(1 / 128)
+    measured, _, second, renewed = rates("1 / 128", True)
     assert not measured and second == first
     assert renewed["latency_seconds"] == pytest.approx(1 / 128)
-    _, _, third, _ = rates(1 / 256)
-    assert third != first
-    assert [path.name for path in tmp_path.glob("*/*")] == ["rates.txt"]
-    (tmp_path / "numc_ufuncs" / "rates.txt").write_text("nothing that makes sense")
-    assert rates(1 / 256)[0]
+    measured, _, third, _ = rates("1 / 256", False)
+    assert not measured and third != first
+    assert list(tmp_path.glob("*/*")) == [path]
+    path.write_text("nothing that makes sense")
+    assert rates("1 / 256", False)[0]
 
 
 @pytest.mark.parametrize("home", ["", "/proc"])
-def test_without_a_home_folder_rates_are_measured_by_each_process(home):
-    code = RATES.replace("STEP", "1 / 256").replace("HAS_FILE", "False")
-    for _ in range(2):
-        measured, path, _, _ = run(code, XDG_CACHE_HOME="", HOME=home)
-        assert measured and (path is None) == (home == "")
+def test_without_a_home_folder_rates_are_measured_all_the_same(home):
+    measured, path, _, _ = rates_of_a_process("1 / 256", "", False, XDG_CACHE_HOME="", HOME=home)
+    assert measured and (path is None) == (home == "")
 
 
 MEMORY = """

@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import signal
 import warnings
 
 import numpy as np
@@ -166,6 +167,24 @@ def test_scipy_special(name, regions):
 
 
 @pytest.mark.usefixtures("threads_always")
+@pytest.mark.usefixtures("threads_always")
+@pytest.mark.parametrize("layout", [slice(None), slice(None, None, 2)])
+def test_an_interrupt_while_scipy_is_asked(monkeypatch, layout):
+    """What a signal's handler raises while a call asks for SciPy's error handling is not lost."""
+    gammaln, x = nc.parallel(scipy.special.gammaln), np.ones((300, 200))[:, layout]
+    geterr = scipy.special.geterr
+
+    def interrupted():
+        signal.raise_signal(signal.SIGINT)
+        return geterr()
+
+    monkeypatch.setattr(scipy.special, "geterr", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        gammaln(x)
+    monkeypatch.undo()
+    assert np.array_equal(gammaln(x), scipy.special.gammaln(x))
+
+
 def test_objects_stay_serial(regions):
     a = np.arange(1000).astype(object)
     assert (nc.add(a, a) == a + a).all()

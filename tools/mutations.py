@@ -142,6 +142,16 @@ MUTATIONS = {
         "feraiseexcept(flags);",
         "(void)flags;",
     ),
+    "the rest of a stack whose product failed": (
+        "src/numpy/offload.c",
+        "raised = PyErr_Occurred() != NULL;",
+        "raised = false;",
+    ),
+    "what the processor does sooner": (
+        "src/device/placement.c",
+        "return processor >= LEAST_PROCESSOR_SECONDS &&",
+        "return true || processor >= LEAST_PROCESSOR_SECONDS &&",
+    ),
     "what a failing device leaves": (
         "src/numpy/offload.c",
         "    run_on_processor(attempt->offload, attempt->product);",

@@ -30,11 +30,11 @@ enum {
     MOST_PAGE_THREADS = 4,            /* that only make pages; the rest is for other callers */
     MOST_RINGS = 24,                  /* of all callers at once */
 
-    /* ---- pieces ---- */
+    /* ---- chunks ---- */
 
-    LEAST_PIECE_BYTES = 512 << 10,
-    LEAST_LAST_PIECE_BYTES = 64 << 10,
-    DIRECT_PIECE_BYTES = 32 << 20, /* between pinned memory of the user's and the device */
+    LEAST_CHUNK_BYTES = 512 << 10,
+    LEAST_LAST_CHUNK_BYTES = 64 << 10,
+    DIRECT_CHUNK_BYTES = 32 << 20, /* between pinned memory of the user's and the device */
 
     /* ---- panels ---- */
 

@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-enum { LEAST_BYTES = 4 << 20, STEP = LARGE_PAGE_BYTES };
+enum { LEAST_BYTES = 4 << 20 };
 
 void fresh_initialize(struct fresh *fresh, const struct matmul_task *task)
 {
@@ -17,14 +17,14 @@ void fresh_initialize(struct fresh *fresh, const struct matmul_task *task)
     const uintptr_t bytes = (uintptr_t)panel_elements(&all) * task->type.size;
     if (bytes >= LEAST_BYTES && panel_is_contiguous(&all, task->type.size)) {
         fresh->first = (uintptr_t)task->product.c.data;
-        fresh->next = fresh->first / STEP * STEP;
+        fresh->next = fresh->first / LARGE_PAGE_BYTES * LARGE_PAGE_BYTES;
         fresh->end = fresh->first + bytes;
     }
 }
 
 int fresh_steps(const struct fresh *fresh)
 {
-    const uintptr_t steps = (fresh->end - fresh->next + STEP - 1) / STEP;
+    const uintptr_t steps = (fresh->end - fresh->next + LARGE_PAGE_BYTES - 1) / LARGE_PAGE_BYTES;
     return steps < INT_MAX ? (int)steps : INT_MAX;
 }
 
@@ -33,12 +33,12 @@ bool fresh_touch_some(struct fresh *fresh)
     if (fresh->next >= fresh->end) {
         return false;
     }
-    const uintptr_t at = atomic_fetch_add(&fresh->next, STEP);
+    const uintptr_t at = atomic_fetch_add(&fresh->next, LARGE_PAGE_BYTES);
     if (at >= fresh->end) {
         return false;
     }
     const uintptr_t first = at > fresh->first ? at : fresh->first;
-    const uintptr_t end = fresh->end - at > STEP ? at + STEP : fresh->end;
+    const uintptr_t end = fresh->end - at > LARGE_PAGE_BYTES ? at + LARGE_PAGE_BYTES : fresh->end;
     pages_populate((const char *)first, (const char *)end);
     return true;
 }

@@ -50,14 +50,14 @@ static void choose_threads(struct schedule *schedule)
     const ptrdiff_t up = bytes_of(task, &task->product.a, task->product.m, task->product.k) +
                          bytes_of(task, &task->product.b, task->product.k, task->product.n),
                     bytes = up + bytes_of(task, &task->product.c, task->product.m, task->product.n);
-    const ptrdiff_t pieces = bytes / LEAST_PIECE_BYTES + 1, more = bytes / BYTES_PER_COPY_THREAD;
+    const ptrdiff_t chunks = bytes / LEAST_CHUNK_BYTES + 1, more = bytes / BYTES_PER_COPY_THREAD;
     int threads = threads_limit().threads;
     threads = threads < MOST_COPY_THREADS ? threads : MOST_COPY_THREADS;
     threads = LEAST_COPY_THREADS + more < threads ? LEAST_COPY_THREADS + (int)more : threads;
-    schedule->threads = pieces > threads ? threads : (int)pieces;
-    /* Some pieces for everybody, so that all end at about the same time. */
-    ptrdiff_t chunk = bytes / (6 * schedule->threads) / LEAST_PIECE_BYTES * LEAST_PIECE_BYTES;
-    chunk = chunk > SLOT_BYTES ? SLOT_BYTES : chunk < LEAST_PIECE_BYTES ? LEAST_PIECE_BYTES : chunk;
+    schedule->threads = chunks > threads ? threads : (int)chunks;
+    /* Some chunks for everybody, so that all end at about the same time. */
+    ptrdiff_t chunk = bytes / (6 * schedule->threads) / LEAST_CHUNK_BYTES * LEAST_CHUNK_BYTES;
+    chunk = chunk > SLOT_BYTES ? SLOT_BYTES : chunk < LEAST_CHUNK_BYTES ? LEAST_CHUNK_BYTES : chunk;
     schedule->chunk = chunk / (ptrdiff_t)schedule->size;
     schedule->reuses_slots = up > (ptrdiff_t)schedule->threads * RING_SLOTS * SLOT_BYTES;
 }

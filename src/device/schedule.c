@@ -1,4 +1,4 @@
-/* What can be done now: which piece is to be copied next, and which products can be started. */
+/* What can be done now: which chunk is to be copied next, and which products can be started. */
 #include "schedule.h"
 
 #include "device_cutoffs.h"
@@ -56,10 +56,10 @@ static ptrdiff_t chunk_end(const struct schedule *schedule, const struct transfe
     const ptrdiff_t elements = panel_elements(&transfer->panel), left = elements - transfer->first;
     ptrdiff_t chunk = schedule->chunk;
     if (transfer->direct) {
-        chunk = DIRECT_PIECE_BYTES / (ptrdiff_t)schedule->size;
+        chunk = DIRECT_CHUNK_BYTES / (ptrdiff_t)schedule->size;
     } else if (transfer->operand == OPERAND_C && transfer->tile == schedule->plan->tiles - 1) {
         const ptrdiff_t share = elements / schedule->threads + 1;
-        const ptrdiff_t least = LEAST_LAST_PIECE_BYTES / (ptrdiff_t)schedule->size;
+        const ptrdiff_t least = LEAST_LAST_CHUNK_BYTES / (ptrdiff_t)schedule->size;
         chunk = share > chunk ? chunk : share > least ? share : least;
     }
     return transfer->first + (left < chunk ? left : chunk);
@@ -172,7 +172,7 @@ struct transfer schedule_take(struct schedule *schedule, int downloads)
             transfer.kind = TRANSFER_OVER;
             break;
         }
-        /* Whoever waits for a piece will store it: nobody takes more than others. */
+        /* Whoever waits for a chunk will store it: nobody takes more than others. */
         const bool may_download = downloads * schedule->threads <= schedule->coming;
         if ((may_download && downloads < MOST_DOWNLOADS && take_download(schedule, &transfer)) ||
             take_upload(schedule, &transfer) ||

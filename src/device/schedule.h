@@ -1,4 +1,4 @@
-/* A product on its way: which piece is to be copied next, and which tiles can be multiplied. Threads
+/* A product on its way: which chunk is to be copied next, and which tiles can be multiplied. Threads
  * take whichever can be done; what enters a stream follows only what is in a stream already, so that
  * no wait can be for ever. */
 #ifndef NUMC_SCHEDULE_H
@@ -47,13 +47,13 @@ struct schedule {
     int64_t started;             /* by clock_ns() */
     struct pipeline_times times; /* each is written by whoever gets there last */
     _Atomic unsigned changes;    /* counts them, for those who wait without the lock */
-    _Atomic int coming;          /* pieces of the result that threads wait for */
+    _Atomic int coming;          /* chunks of the result that threads wait for */
 
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t changed;
     enum status status;
     int threads;
-    ptrdiff_t up_tile, up_element; /* the next piece to be uploaded */
+    ptrdiff_t up_tile, up_element; /* the next chunk to be uploaded */
     enum operand up_operand;
     ptrdiff_t *up_left[OPERANDS]; /* elements of each panel that are in no stream yet */
     ptrdiff_t multiplied;         /* tiles of which the product is in a stream, */
@@ -71,7 +71,7 @@ double schedule_seconds(const struct schedule *schedule);
 
 ptrdiff_t schedule_result_depth(const struct schedule *schedule);
 
-/* For a thread that waits for that many pieces of the result; TRANSFER_LATER only if there are any. */
+/* For a thread that waits for that many chunks of the result; TRANSFER_LATER only if there are any. */
 struct transfer schedule_take(struct schedule *schedule, int downloads);
 
 /* Puts all products into streams whose operands are there, in order. Called with the lock, which is

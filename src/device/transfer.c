@@ -1,4 +1,4 @@
-/* A piece that is under way occupies a slot until its event has happened. */
+/* A chunk that is under way occupies a slot until its event has happened. */
 #include "transfer.h"
 
 #include "kernels/copy/stream_copy.h"
@@ -11,7 +11,7 @@
 
 /* ---- between matrices and slots ---- */
 
-/* The longest piece from `first` on that is a part of one row, or whole rows of one matrix. */
+/* The most elements from `first` on that lie in one row, or in whole rows of one matrix. */
 static struct tile next_tile(const struct panel *panel, ptrdiff_t first, ptrdiff_t end)
 {
     const struct strided *from = &panel->from;
@@ -96,8 +96,8 @@ struct copier {
     struct schedule *schedule;
     struct ring *ring;
     struct transfer pending[RING_SLOTS]; /* what each slot is in use for, */
-    unsigned since[RING_SLOTS];          /* and since which piece */
-    unsigned pieces;
+    unsigned since[RING_SLOTS];          /* and since which chunk */
+    unsigned chunks;
     int downloads; /* that are pending */
 };
 
@@ -154,7 +154,7 @@ static enum status finish(struct copier *copier, int slot)
 static void note_pending(struct copier *copier, const struct transfer *transfer, int slot)
 {
     copier->pending[slot] = *transfer;
-    copier->since[slot] = copier->pieces++;
+    copier->since[slot] = copier->chunks++;
     copier->downloads += transfer->kind == TRANSFER_DOWNLOAD;
 }
 
@@ -243,7 +243,7 @@ static int free_slot(struct copier *copier, enum status *status)
     return *status == STATUS_OK ? slot : -1;
 }
 
-/* Stores a piece of the result that is there. */
+/* Stores a chunk of the result that is there. */
 static enum status finish_what_came(struct copier *copier)
 {
     const int slot = oldest(copier, TRANSFER_DOWNLOAD);

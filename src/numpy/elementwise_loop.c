@@ -12,8 +12,8 @@ _Static_assert(sizeof(npy_intp) == sizeof(ptrdiff_t), "steps are handed on witho
 static const struct inner_loop_hooks hooks = {failure_before_threads, failure_after_threads,
                                               failure_before_chunk, failure_after_chunk};
 
-/* Asks Python; an exception there is no reason to fail, only not to use threads. One that an
- * earlier part of NumPy's call has set stays. */
+/* Asks Python. What a handler of a signal raises meanwhile reaches the caller, unless an earlier part of
+ * NumPy's call has set an exception: that stays. */
 static bool allows_threads(const struct elementwise *engine)
 {
     const PyGILState_STATE gil = PyGILState_Ensure();
@@ -22,7 +22,9 @@ static bool allows_threads(const struct elementwise *engine)
     PyObject *answer = PyObject_CallNoArgs(((const struct loop *)engine)->serial_if);
     const bool allows = answer != NULL && PyObject_IsTrue(answer) == 0;
     Py_XDECREF(answer);
-    PyErr_Restore(type, value, traceback);
+    if (type != NULL) {
+        PyErr_Restore(type, value, traceback);
+    }
     PyGILState_Release(gil);
     return allows;
 }

@@ -192,7 +192,8 @@ static bool device_computes(const struct attempt *attempt, int threads, char *wh
 
 static bool try_device_raising(struct attempt *attempt, int threads, char *why, size_t size)
 {
-    raised = true; /* perhaps: a signal's handler, while Python was asked where libraries are */
+    /* Perhaps: by a signal's handler, while Python is asked where libraries are. */
+    raised = device_state(attempt->ordinal) != DEVICE_UP;
     const bool computes = device_computes(attempt, threads, why, size);
     if (is_raising()) {
         return true;
