@@ -260,8 +260,8 @@ static PyObject *device_problem(PyObject *module, PyObject *args)
         return PyErr_Format(PyExc_ValueError, "there is no device %d", ordinal);
     }
     char why[512] = "";
-    const bool usable = device_is_usable(ordinal, why, sizeof why);
-    return PyErr_Occurred() ? NULL : PyUnicode_FromString(usable ? "" : why);
+    const bool is_usable = device_is_usable(ordinal, why, sizeof why);
+    return PyErr_Occurred() ? NULL : PyUnicode_FromString(is_usable ? "" : why);
 }
 
 static PyMethodDef functions[] = {
