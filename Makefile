@@ -33,6 +33,7 @@ lint: $(venv)/bin/python
 	$(venv)/bin/ruff format --check .
 	$(venv)/bin/mypy
 	$(venv)/bin/pyright --pythonpath "$(venv)/bin/python"
+	$(venv)/bin/python tools/check_types.py
 	$(venv)/bin/python tools/check_structure.py
 
 asv: install-bench

@@ -83,6 +83,11 @@ def on(device, **options):
     return matmul
 
 
+def start_device():
+    """Or auto would stay on the CPU until the time lost exceeds the start."""
+    on("cuda")(*[operand((512, 512), "f")] * 2)
+
+
 def by_cupy(a, b):
     return cupy.matmul(cupy.asarray(a), cupy.asarray(b)).get()
 
@@ -244,8 +249,7 @@ def part_layouts():
 
 def part_batch():
     a, b = operand((10000, 64, 64), "f", 1), operand((64, 64), "f", 2)
-    for _ in range(20):
-        nc.matmul(a, b)
+    start_device()
     calls = {
         "auto": lambda: on("auto")(a, b),
         "cuda": lambda: on("cuda")(a, b),
@@ -399,18 +403,9 @@ SWEEP_SHAPES = {
 }
 
 
-def warm_up(call, seconds=0.35):
-    """Until both sides were measured without the other's threads in the way; where it ends."""
-    end = time.perf_counter() + seconds
-    done = 0
-    while done < 6 or (time.perf_counter() < end and "too small" not in nc.last_call()["reason"]):
-        call()
-        done += 1
-    return nc.last_call()["device"]
-
-
 def part_sweep(seconds=300):
-    """auto against the better of CPU and GPU, after warm-up."""
+    """auto against the better of CPU and GPU, with the device up and its rates measured."""
+    start_device()
     end = time.perf_counter() + seconds
     cells, missed, skipped = 0, [], 0
     for dtype in "fdiebFl":
@@ -426,7 +421,8 @@ def part_sweep(seconds=300):
                 calls["auto"] = lambda a=a, b=b: on("auto")(a, b)
                 if not slow_cpu:
                     calls["cpu"] = lambda a=a, b=b: on("cpu")(a, b)
-                where = warm_up(calls["auto"])
+                calls["auto"]()
+                where = nc.last_call()["device"]
                 of = median_seconds(calls, 0.1, 1, 0.07)
                 slow_cpu = slow_cpu or of["cpu"] > 0.3
                 best = min(of["cuda"], of.get("cpu", 9e9))

@@ -76,6 +76,15 @@ def test_constants_name_commands_and_pages_that_exist():
         assert '__name__ == "__main__"' in (REPOSITORY / name).read_text(), name
 
 
+def test_contributing_names_files_that_exist():
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text()
+    named = set(re.findall(r"`((?:\w+/)*\w+\.(?:c|h|def|build|pyi?|md|sh))`", text))
+    assert "numpy/call.c" in named
+    source = REPOSITORY / "src"
+    found = {name for name in named if (REPOSITORY / name).is_file() or any(source.rglob(name))}
+    assert named - found == set()
+
+
 def run(*arguments, before="", **options):
     """The command line in a process of its own; `before` is Python code to run first."""
     code = f"{before}\nimport runpy; runpy.run_module('numc_ufuncs', run_name='__main__')"

@@ -120,6 +120,28 @@ def test_refuses_what_is_no_ufunc(wrong):
         nc.parallel(wrong)
 
 
+class CompiledByNumba:
+    """As numba.vectorize returns it: no ufunc, but it holds one."""
+
+    ufunc = np.frompyfunc(abs, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "instead"),
+    [
+        (np.sum, "use numc_ufuncs.add.reduce"),
+        (np.max, "use numc_ufuncs.maximum.reduce"),
+        (np.cumprod, "use numc_ufuncs.multiply.accumulate"),
+        (np.exp.outer, "use numc_ufuncs.exp.outer"),
+        (CompiledByNumba(), "pass its attribute `.ufunc`"),
+        (np.vectorize(abs), "of type vectorize"),
+    ],
+)
+def test_says_what_to_use_instead(wrong, instead):
+    with pytest.raises(TypeError, match=f"{instead}$"):
+        nc.parallel(wrong)
+
+
 def test_refuses_a_ufunc_without_inner_loops():
     from numpy._core import umath
 

@@ -39,7 +39,7 @@ def run(code, **environment):
     return json.loads(done.stdout), done.stderr
 
 
-LIMIT = "_numc_test.read_quota(os.environ['ROOT']); print(json.dumps(nc._core.thread_limit()))"
+LIMIT = "_numc_test.read_quota(os.environ['ROOT']); print(json.dumps(nc._core.get_options()[:2]))"
 WITHOUT = {"OMP_NUM_THREADS": None, "NUMC_NUM_THREADS": None, "ROOT": "/nonexistent"}
 
 

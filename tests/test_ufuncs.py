@@ -2,8 +2,10 @@
 
 import copy
 import pickle
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,6 +42,12 @@ def test_every_numpy_ufunc_is_at_hand(name):
     assert ours is nc.parallel(theirs)
     assert ours.types == theirs.types
     assert name in dir(nc)
+
+
+def test_the_stub_lists_every_ufunc():
+    """With the type of NumPy's: what it does not list is an error to type checkers."""
+    stub = Path(nc.__file__).with_suffix(".pyi").read_text()
+    assert set(NUMPY_UFUNCS) <= set(re.findall(r"^    (\w+) as \1,$", stub, re.MULTILINE))
 
 
 @pytest.mark.parametrize("name", NUMPY_UFUNCS)

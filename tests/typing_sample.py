@@ -38,5 +38,6 @@ nc.show_config()
 # Each ignored line must be an error: an ignore that is not needed is reported.
 set_config(threads="4")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 set_config(device="tpu")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+takes_ufunc(nc.nosuch)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
 set_config(cores=4)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
-parallel(len)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+parallel(len)  # type: ignore[type-var]  # pyright: ignore[reportArgumentType]

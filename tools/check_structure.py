@@ -108,6 +108,9 @@ class File:
                     start = match.start() + len(part) - len(part.lstrip())
                 text.append(part)
 
+    def _declares(self, text):
+        return self.is_header and "=" not in text
+
     def _note(self, statement):
         text = _ATTRIBUTE.sub(" ", statement.text)
         words = text.split()
@@ -127,7 +130,7 @@ class File:
                 return
         if "static" in words or "INLINE" in words:
             self.private.update(names)
-        elif statement.has_body or not (is_function or "extern" in words or self.is_header):
+        elif statement.has_body or not (is_function or "extern" in words or self._declares(text)):
             self.defined.update(dict.fromkeys(names, statement.position))
         else:
             self.declared.update(dict.fromkeys(names, statement.position))

@@ -89,12 +89,12 @@ MUTATIONS = {
     ),
     "exception of a worker": (
         "src/numpy/errors.c",
-        "if (state == NULL || !has_exception(state)) {",
+        "if (state == NULL || !private_has_exception(state)) {",
         "if (state == NULL || state != NULL) {",
     ),
     "the caller gives up the GIL": (
         "src/numpy/errors.c",
-        "failure->released = holds_gil() ? PyEval_SaveThread() : NULL;",
+        "failure->released = private_holds_gil() ? PyEval_SaveThread() : NULL;",
         "failure->released = NULL;",
     ),
     "workers at work are waited for": (
@@ -119,7 +119,7 @@ MUTATIONS = {
     ),
     "promoters and loops for strings": (
         "src/numpy/plugin.c",
-        "if (adopt_loops(ufunc, original) < 0 ||",
+        "if (private_adopt_loops(ufunc, original) < 0 ||",
         "if (",
     ),
     "overlap of a product's output": (

@@ -5,10 +5,13 @@ kernels and threads inside. `parallel` runs any other ufunc on all cores, and ev
 is at hand in that form: ``numc_ufuncs.exp`` is ``parallel(numpy.exp)``.
 """
 
+import sys as _sys
+import warnings as _warnings
+
 import numpy as _np
 
 try:
-    import numc_ufuncs._core as _core  # noqa: F401
+    import numc_ufuncs._core as _core
 except ModuleNotFoundError as error:
     if error.name != "numc_ufuncs._core":
         raise
@@ -16,12 +19,19 @@ except ModuleNotFoundError as error:
         f"{__path__[0]} has no compiled part: it is the source tree, or an incomplete installation"
     ) from error
 
-from ._config import config, get_config, info, last_call, set_config, show_config
+from ._config import config, get_config, info, last_call, measure_rates, set_config, show_config
 from ._ufuncs import own as _own
 from ._ufuncs import parallel
 from ._version import __version__
 
 globals().update(_own)
+
+for _text in _core.take_import_warnings():
+    try:
+        _warnings.warn(_text, RuntimeWarning, stacklevel=2)
+    except RuntimeWarning:
+        # Warnings are errors here; but a bad variable is no reason for an import to fail.
+        print(f"numc_ufuncs: RuntimeWarning: {_text}", file=_sys.stderr)
 
 __all__ = [
     "__version__",
@@ -29,6 +39,7 @@ __all__ = [
     "get_config",
     "info",
     "last_call",
+    "measure_rates",
     "parallel",
     "set_config",
     "show_config",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from . import _bench
 from ._config import show_config
+from ._version import __version__
 
 INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended
 
@@ -43,6 +44,7 @@ def _parser():
     parser = argparse.ArgumentParser(
         prog="python -m numc_ufuncs", description="NumPy ufuncs that use the whole machine."
     )
+    parser.add_argument("--version", action="version", version=f"numc_ufuncs {__version__}")
     commands = parser.add_subparsers(dest="command", title="commands")
     commands.add_parser("info", help="show the version, instruction set and threads in use")
     bench = commands.add_parser(

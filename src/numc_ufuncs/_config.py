@@ -1,6 +1,6 @@
-"""Options: for the process, for the calling thread, and what results from both."""
+"""Options: of the process, of a block of code, and what results from both."""
 
-import threading
+import operator
 
 import numpy as np
 
@@ -10,20 +10,36 @@ from ._version import __version__
 # As numbers, in the C part; "cuda:1" is one more than "cuda".
 DEVICES = {"auto": 1, "cpu": 2, "cuda": 3}
 MOST_DEVICES = 16
+MOST_THREADS = 65536
 PRECISIONS = {"ieee": 1, "tf32": 2, "bf16": 3}
 GEMMS = {"auto": 1, "cublas": 2, "tiled": 3}
 OPTIONS = ("threads", "device", "precision", "gemm")
 
 
-def _device_number(device):
-    """The number of a device's name, None for what is no name."""
-    if not isinstance(device, str):
+def _listed(names):
+    return ", ".join(map(repr, names))
+
+
+def _thread_number(value):
+    """The number of threads, None for what is none; a bool is none."""
+    try:
+        number = None if isinstance(value, (bool, np.bool_)) else operator.index(value)
+    except TypeError:
         return None
-    name, colon, ordinal = device.partition(":")
-    if colon:
-        known = name == "cuda" and ordinal.isdecimal() and int(ordinal) < MOST_DEVICES
-        return DEVICES["cuda"] + int(ordinal) if known else None
-    return DEVICES.get(name)
+    return number if number is not None and 1 <= number <= MOST_THREADS else None
+
+
+def _device_number(value):
+    """The number of a device's name, None for what is no name."""
+    name, colon, ordinal = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if not colon:
+        return DEVICES.get(name)
+    known = name == "cuda" and ordinal in map(str, range(MOST_DEVICES))
+    return DEVICES["cuda"] + int(ordinal) if known else None
+
+
+def _number_in(names):
+    return lambda value: names.get(value) if isinstance(value, str) else None
 
 
 def _device_name(number):
@@ -35,45 +51,38 @@ def _name_of(names, number):
     return next(name for name, value in names.items() if value == number)
 
 
+# What is allowed, and the number of a value, None for one that is not allowed.
+RULES = {
+    "threads": (f"an integer from 1 to {MOST_THREADS}", _thread_number),
+    "device": (
+        f"one of {_listed(DEVICES)}, or 'cuda:0' to 'cuda:{MOST_DEVICES - 1}'",
+        _device_number,
+    ),
+    "precision": (f"one of {_listed(PRECISIONS)}", _number_in(PRECISIONS)),
+    "gemm": (f"one of {_listed(GEMMS)}", _number_in(GEMMS)),
+}
+
+
 def _checked(options):
-    """Raise what a bad option deserves, before anything is changed."""
+    """The options as numbers, 0 for None; raises what a bad one deserves."""
+    numbers = {}
     for name, value in options.items():
-        if name == "threads":
-            if value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-                raise ValueError(
-                    f"threads must be an integer of at least 1, or None: got {value!r}"
-                )
-            if not 1 <= value <= 65536:
-                raise ValueError(f"threads must be from 1 to 65536, or None: got {value}")
-        elif name == "device":
-            if value is not None and _device_number(value) is None:
-                allowed = ", ".join(map(repr, DEVICES))
-                raise ValueError(
-                    f"device must be one of {allowed}, 'cuda:1' and so on, or None: got {value!r}"
-                )
-        elif name in ("precision", "gemm"):
-            allowed = PRECISIONS if name == "precision" else GEMMS
-            if value is not None and value not in allowed:
-                names = ", ".join(map(repr, allowed))
-                raise ValueError(f"{name} must be one of {names}, or None: got {value!r}")
-        else:
-            names = ", ".join(map(repr, OPTIONS))
-            raise TypeError(f"unknown option {name!r}: the options are {names}")
-    return options
-
-
-def _numbers(options, unset):
-    """What the C part is told of device, precision and gemm; `unset` for what is not named."""
-    device, precision, gemm = (options.get(name) for name in OPTIONS[1:])
-    numbers = list(unset)
-    if device is not None:
-        numbers[0] = _device_number(device)
-    if precision is not None:
-        numbers[1] = PRECISIONS[precision]
-    if gemm is not None:
-        numbers[2] = GEMMS[gemm]
+        if name not in RULES:
+            raise TypeError(f"unknown option {name!r}: the options are {_listed(OPTIONS)}")
+        rule, number_of = RULES[name]
+        numbers[name] = 0 if value is None else number_of(value)
+        if numbers[name] is None:
+            raise ValueError(f"{name} must be {rule}, or None: got {value!r}")
+    device = numbers.get("device", 0)
+    if device == DEVICES["cpu"] and numbers.get("gemm", 0) > GEMMS["auto"]:
+        raise ValueError(
+            f"gemm={options['gemm']!r} and device='cpu' exclude each other: "
+            "gemm is for GPUs, device must be 'auto' or a GPU"
+        )
+    if device >= DEVICES["cuda"]:
+        problem = _core.device_problem(device - DEVICES["cuda"])
+        if problem:
+            raise RuntimeError(f"device={options['device']!r} cannot be used: {problem}")
     return numbers
 
 
@@ -87,7 +96,7 @@ def set_config(**options):
         number of CPUs. None returns to the automatic choice: the least of ``NUMC_NUM_THREADS``,
         the CPUs that the calling thread may run on, the control group's CPU quota rounded up, and
         what OpenMP allows the calling thread (``OMP_NUM_THREADS``, threadpoolctl).
-    device : {'auto', 'cpu', 'cuda', 'cuda:1', ...} or None, optional
+    device : {'auto', 'cpu', 'cuda', 'cuda:0', ..., 'cuda:15'} or None, optional
         Where `matmul` is computed. ``'auto'``, which None means: where it is done sooner; a GPU is
         started once the time lost without it exceeds what starting it takes. ``'cuda'``: on the
         first GPU; a call that cannot be computed there raises. Long double and Python objects are
@@ -104,22 +113,20 @@ def set_config(**options):
     TypeError
         For an unknown option.
     ValueError
-        For a value that an option does not allow. Nothing is changed then.
+        For a value that an option does not allow, and for ``gemm`` with ``device='cpu'``.
+    RuntimeError
+        For a GPU that cannot be used here. Whatever is raised, nothing is changed.
 
     See Also
     --------
-    config : Options for the calling thread, which take precedence.
+    config : Options for a block of code, which take precedence.
     """
-    _checked(options)
-    if "threads" in options:
-        _core.set_process_threads(options["threads"] or 0)
-    # What is named, but None, returns to the default, whose number is 1.
-    named = [1 if name in options else 0 for name in OPTIONS[1:]]
-    _core.set_process_offload(*_numbers(options, named))
+    numbers = _checked(options)
+    _core.set_process_options(*(numbers.get(name, -1) for name in OPTIONS))
 
 
 class config:
-    """Set options for the calling thread, within a ``with`` block.
+    """Set options for a ``with`` block.
 
     Parameters
     ----------
@@ -128,8 +135,14 @@ class config:
 
     Notes
     -----
-    Blocks nest, and an exception restores as well. Other threads, also those started within the
-    block, keep seeing what `set_config` set.
+    Options are kept in a context variable (`contextvars`). A block restores what it found, also
+    after an exception, and blocks nest. Tasks of asyncio are apart: a block of one is not seen by
+    others. A task that is started within a block sees its options until the block ends. Threads
+    that are started within a block see what `set_config` set, unless they run in a copy of the
+    context, as those of `asyncio.to_thread` do.
+
+    A generator that is suspended within a block shows its caller the block's options, as it does
+    with `numpy.errstate`.
 
     Examples
     --------
@@ -140,28 +153,20 @@ class config:
     """
 
     def __init__(self, **options):
-        self._options = _checked(options)
-        self._before = threading.local()
+        self._numbers = _checked(options)
+        self._blocks = []  # open ones, of all contexts
 
     def __enter__(self):
-        before = _core.get_thread_threads(), _core.get_thread_offload()
-        if not hasattr(self._before, "stack"):
-            self._before.stack = []
-        self._before.stack.append(before)
-        if self._options.get("threads") is not None:
-            _core.set_thread_threads(self._options["threads"])
-        _core.set_thread_offload(*_numbers(self._options, before[1]))
+        _core.open_block(self._blocks, *(self._numbers.get(name, 0) for name in OPTIONS))
         return self
 
     def __exit__(self, *exception):
-        threads, offload = self._before.stack.pop()
-        _core.set_thread_threads(threads)
-        _core.set_thread_offload(*offload)
+        _core.close_block(self._blocks)
         return False
 
 
 def get_config():
-    """Return the options in effect for the calling thread.
+    """Return the options in effect where it is called.
 
     Returns
     -------
@@ -169,9 +174,9 @@ def get_config():
         ``threads``: the number of threads that a large call would use; ``device``, ``precision``,
         ``gemm``.
     """
-    device, precision, gemm = _core.get_offload()
+    threads, _, device, precision, gemm = _core.get_options()
     return {
-        "threads": _core.thread_limit()[0],
+        "threads": threads,
         "device": _device_name(device),
         "precision": _name_of(PRECISIONS, precision),
         "gemm": _name_of(GEMMS, gemm),
@@ -199,11 +204,12 @@ def info():
     dict
         ``version``, ``numpy`` (versions), ``isa`` (instruction set in use), ``isa_available``,
         ``threads``, ``threads_reason`` (which rule set the number), ``device``, ``devices``,
-        ``cuda`` (whether the part for GPUs was built, and what it lacks).
+        ``cuda`` (whether the part for GPUs was built, and what it lacks), ``rates_file`` (what
+        `measure_rates` replaces; None where nothing can be kept).
     """
     names, problem = _core.cuda_devices()
     isa, available = _core.isas()
-    threads, reason = _core.thread_limit()
+    threads, reason, device, _, _ = _core.get_options()
     return {
         "version": __version__,
         "numpy": np.__version__,
@@ -211,10 +217,31 @@ def info():
         "isa_available": available,
         "threads": threads,
         "threads_reason": reason,
-        "device": get_config()["device"],
+        "device": _device_name(device),
         "devices": ["cpu", *(f"cuda:{i} ({name})" for i, name in enumerate(names))],
         "cuda": problem or "ready",
+        "rates_file": _core.rates_file(),
     }
+
+
+def measure_rates():
+    """Measure anew how fast this machine's CPU and its GPU are.
+
+    ``device="auto"`` goes by these rates. They are measured when they are needed first, and kept
+    in a file, which `info` names; this replaces them, for instance when something else used the
+    machine then. Products of this process may change sides, and so their last bits, by that.
+
+    Returns
+    -------
+    dict
+        Bytes and operations per second, by dtype; ``disturbed`` is true if times varied again.
+
+    Raises
+    ------
+    RuntimeError
+        If there is no GPU, or it fails.
+    """
+    return _core.measure_rates()
 
 
 def show_config():

@@ -96,7 +96,7 @@ def _scipy_error_handling(ufunc):
 
 def _clone(ufunc, op, doc):
     clone = _core.parallel_clone(ufunc, op, doc, _scipy_error_handling(ufunc))
-    if _has_name_here(ufunc):
+    if clone is not ufunc and _has_name_here(ufunc):  # it is where NumPy's parts are unknown
         try:
             clone.__module__ = _PACKAGE
             # numpy.ma reads it; NumPy's stubs do not know that it can be set.
@@ -112,6 +112,32 @@ def _doc_without_signature(ufunc):
     if doc.startswith(f"{ufunc.__name__}("):
         doc = doc.partition("\n\n")[2]
     return doc
+
+
+# Functions of NumPy that are a method of a ufunc.
+_METHODS = {
+    "sum": "add.reduce",
+    "prod": "multiply.reduce",
+    "max": "maximum.reduce",
+    "min": "minimum.reduce",
+    "any": "logical_or.reduce",
+    "all": "logical_and.reduce",
+    "cumsum": "add.accumulate",
+    "cumprod": "multiply.accumulate",
+}
+
+
+def _hint_for(function):
+    """What to use instead of something that is no ufunc, if that is known."""
+    owner = getattr(function, "__self__", None)
+    if type(owner) is np.ufunc and _has_name_here(owner):
+        return f": use {_PACKAGE}.{owner.__name__}.{function.__name__}"
+    if type(getattr(function, "ufunc", None)) is np.ufunc:  # numba.vectorize makes such ones
+        return ": pass its attribute `.ufunc`"
+    for name, method in _METHODS.items():
+        if function is getattr(np, name):
+            return f": use {_PACKAGE}.{method}"
+    return ""
 
 
 def parallel(ufunc):
@@ -153,6 +179,7 @@ def parallel(ufunc):
     if type(ufunc) is not np.ufunc:
         raise TypeError(
             f"parallel() takes a numpy.ufunc, not {ufunc!r} of type {type(ufunc).__name__}"
+            f"{_hint_for(ufunc)}"
         )
     if ufunc in _clones:
         return _clones[ufunc]

@@ -6,14 +6,11 @@
 
 #include "elementwise_call.h"
 #include "matmul_call.h"
+#include "numpy_private.h"
 #include "operands.h"
 
 #include <float.h>
-#include <limits.h>
 #include <math.h>
-
-/* A flag that NumPy does not publish: the first write to np.broadcast_arrays' result warns. */
-static const int WARN_ON_WRITE = INT_MIN;
 
 static PyObject *out_keyword;
 
@@ -150,8 +147,7 @@ static bool read_operands(struct ufunc_call *call, PyObject *const *args, size_t
     }
     call->array[inputs] = (PyArrayObject *)out;
     return out == NULL || (is_plain(call->array[inputs], call->row->output) &&
-                           (PyArray_FLAGS(call->array[inputs]) &
-                            (NPY_ARRAY_WRITEABLE | WARN_ON_WRITE)) == NPY_ARRAY_WRITEABLE);
+                           private_is_writable(call->array[inputs]));
 }
 
 bool call_directly(const struct call_table *table, PyObject *const *args, size_t count,

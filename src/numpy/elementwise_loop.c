@@ -3,6 +3,7 @@
 
 #include "dtypes.h"
 #include "errors.h"
+#include "options.h"
 #include "policy_in_use.h"
 #include "reduction_loop.h"
 
@@ -66,9 +67,11 @@ void loop_run(char **args, const npy_intp *dimensions, const npy_intp *steps, vo
         engine->function(args, dimensions, steps, engine->function_data);
         return;
     }
-    if (loop->reduction != NULL && reduction_in_loop(loop->reduction, args, dimensions[0], steps)) {
-        return;
+    const bool entered = options_enter_loop();
+    if (loop->reduction == NULL ||
+        !reduction_in_loop(loop->reduction, args, dimensions[0], steps)) {
+        struct failure failure = {.threads_run = false};
+        elementwise_run_loop(&loop->engine, &failure, args, steps, dimensions[0]);
     }
-    struct failure failure = {.threads_run = false};
-    elementwise_run_loop(&loop->engine, &failure, args, steps, dimensions[0]);
+    options_leave(entered);
 }

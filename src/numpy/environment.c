@@ -1,8 +1,6 @@
 /* Reads the NUMC_* variables, once, at import. */
 #include "environment.h"
 
-#include "numpy_api.h"
-
 #include "devices.h"
 #include "kernels/kernels.h"
 #include "threads/limit.h"
@@ -10,14 +8,37 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+static PyObject *warnings;
+
+int environment_warn(const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    PyObject *text = PyUnicode_FromFormatV(format, values);
+    va_end(values);
+    if (warnings == NULL) {
+        warnings = PyList_New(0);
+    }
+    const int status = text != NULL && warnings != NULL ? PyList_Append(warnings, text) : -1;
+    Py_XDECREF(text);
+    return status;
+}
+
+PyObject *environment_take_warnings(void)
+{
+    PyObject *taken = warnings != NULL ? warnings : PyList_New(0);
+    warnings = NULL;
+    return taken;
+}
+
 static int warn_ignored(const char *name, const char *value, const char *rule)
 {
-    return PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "%s='%s' is ignored: it must be %s", name,
-                            value, rule);
+    return environment_warn("%s='%s' is ignored: it must be %s", name, value, rule);
 }
 
 /* A decimal number from `least` to `most`, which `rule` tells; kept when the variable is unset or

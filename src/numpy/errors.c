@@ -1,6 +1,8 @@
 /* Errors on their way to Python: floating-point flags, and exceptions that workers met. */
 #include "errors.h"
 
+#include "numpy_private.h"
+
 #include <pthread.h>
 
 int errors_raised(void)
@@ -46,18 +48,9 @@ PyObject *errors_finish(const char *name, PyArrayObject *out, int raised)
 static PyInterpreterState *interpreter;
 static pthread_key_t worker_state;
 
-static bool finalizing(void)
-{
-#if PY_VERSION_HEX >= 0x030D0000
-    return Py_IsFinalizing();
-#else
-    return _Py_IsFinalizing();
-#endif
-}
-
 static void forget_worker(void *state)
 {
-    if (!finalizing()) {
+    if (!private_is_finalizing()) {
         PyEval_RestoreThread(state);
         PyThreadState_Clear(state);
         PyThreadState_DeleteCurrent();
@@ -74,32 +67,12 @@ int failure_initialize(void)
     return 0;
 }
 
-static bool holds_gil(void)
-{
-#if PY_VERSION_HEX >= 0x030D0000
-    PyThreadState *current = PyThreadState_GetUnchecked();
-#else
-    PyThreadState *current = _PyThreadState_UncheckedGet();
-#endif
-    return current != NULL && current == PyGILState_GetThisThreadState();
-}
-
-/* Reads the thread's own state, which needs no GIL. */
-static bool has_exception(const PyThreadState *state)
-{
-#if PY_VERSION_HEX >= 0x030C0000
-    return state->current_exception != NULL;
-#else
-    return state->curexc_type != NULL;
-#endif
-}
-
 void failure_before_threads(void *call)
 {
     struct failure *failure = call;
     failure->threads_run = true;
     /* NumPy keeps the GIL for up to 500 elements: a worker that waits for it would never end. */
-    failure->released = holds_gil() ? PyEval_SaveThread() : NULL;
+    failure->released = private_holds_gil() ? PyEval_SaveThread() : NULL;
 }
 
 void failure_after_threads(void *call)
@@ -134,7 +107,7 @@ void failure_after_chunk(void *call, ptrdiff_t first)
         return;
     }
     PyThreadState *state = PyGILState_GetThisThreadState();
-    if (state == NULL || !has_exception(state)) {
+    if (state == NULL || !private_has_exception(state)) {
         return;
     }
     /* One thread at a time, by a lock that is never held while waiting for the GIL. */

@@ -3,6 +3,7 @@
 
 #include "devices.h"
 #include "measured_rates.h"
+#include "numpy_private.h"
 #include "offload.h"
 #include "policy_in_use.h"
 #include "threads/cgroup.h"
@@ -25,6 +26,7 @@ int internals_add(PyObject *module)
     static struct internals internals = {
         .bytes = sizeof internals,
         .policy = &policy_in_use,
+        .private_known = private_known,
         .read_quota = threads_read_quota,
         .quota = cgroup_cpus,
         .replace_device = devices_replace,

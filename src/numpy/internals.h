@@ -17,6 +17,9 @@ struct internals {
     /* Of all calls that come from Python; to be changed while no call runs. */
     struct policy *policy;
 
+    /* What is known of NumPy and CPython, by enum private_part. */
+    bool *private_known;
+
     /* Reads the CPU quota of the control group below `root`. */
     void (*read_quota)(const char *root);
     int (*quota)(const char *root);

@@ -240,13 +240,17 @@ static void vecmat_by_vecdot(char **args, const npy_intp *dimensions, const npy_
 PyObject *gufunc_make(const char *name, PyUFuncObject *matmul, PyUFuncObject *vecdot)
 {
     static struct made made[2];
+    static PyObject *ufuncs[2]; /* kept: there is one table for each */
     enum gufunc gufunc;
     if (!gufunc_is_named(name, &gufunc) || gufunc < MATVEC) {
         return PyErr_Format(PyExc_ValueError, "not 'matvec' or 'vecmat': '%s'", name);
     }
+    if (ufuncs[gufunc - MATVEC] != NULL) {
+        return Py_NewRef(ufuncs[gufunc - MATVEC]);
+    }
     const PyUFuncObject *source = gufunc == MATVEC ? matmul : vecdot;
     struct made *new = &made[gufunc - MATVEC];
-    if (source->ntypes > MOST_ROWS || source->nargs != 3 || new->functions[0] != NULL) {
+    if (source->ntypes > MOST_ROWS || source->nargs != 3) {
         return PyErr_Format(PyExc_RuntimeError, "cannot make %s", name);
     }
     for (int row = 0; row < source->ntypes; row++) {
@@ -266,5 +270,6 @@ PyObject *gufunc_make(const char *name, PyUFuncObject *matmul, PyUFuncObject *ve
             memcpy(ufunc->op_flags, matmul->op_flags, 3 * sizeof *ufunc->op_flags);
         }
     }
+    ufuncs[gufunc - MATVEC] = Py_XNewRef((PyObject *)ufunc);
     return (PyObject *)ufunc;
 }

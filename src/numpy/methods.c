@@ -1,6 +1,8 @@
 /* Shadows methods of np.ufunc: the attribute of an object comes before the method of its type. */
 #include "methods.h"
 
+#include "numpy_private.h"
+#include "options.h"
 #include "plugin.h"
 #include "reduction_call.h"
 
@@ -13,7 +15,7 @@
 typedef PyObject *fastcall(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 
 static PyCFunction numpy_at;
-static fastcall *numpy_reduce, *numpy_accumulate, *numpy_reduceat;
+static fastcall *numpy_reduce, *numpy_accumulate, *numpy_reduceat, *numpy_outer;
 
 /* Whether an argument cannot have an __array_ufunc__ of its own, which is to see our ufunc, nor a
  * dtype whose loops may have been registered with ours alone. */
@@ -38,7 +40,9 @@ static PyObject *at(PyObject *self, PyObject *const *args, Py_ssize_t count)
         plain = plain && is_plain(args[i]);
         PyTuple_SET_ITEM(all, i, Py_NewRef(args[i]));
     }
+    const bool entered = options_enter();
     PyObject *result = all != NULL ? numpy_at(plain ? clone_original(self) : self, all) : NULL;
+    options_leave(entered);
     Py_XDECREF(all);
     return result;
 }
@@ -69,7 +73,19 @@ static PyObject *reduceat(PyObject *self, PyObject *const *args, Py_ssize_t coun
     for (Py_ssize_t i = 0; i < all && plain; i++) {
         plain = is_plain(args[i]) && !PyTuple_CheckExact(args[i]);
     }
-    return numpy_reduceat(plain ? clone_original(self) : self, args, count, keywords);
+    const bool entered = options_enter();
+    PyObject *result = numpy_reduceat(plain ? clone_original(self) : self, args, count, keywords);
+    options_leave(entered);
+    return result;
+}
+
+/* NumPy's own, which calls the loops past the ufunc's vectorcall. */
+static PyObject *outer(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    const bool entered = options_enter();
+    PyObject *result = numpy_outer(self, args, count, keywords);
+    options_leave(entered);
+    return result;
 }
 
 /* ---- reduce and accumulate ---- */
@@ -92,8 +108,8 @@ static void note_reason(const char *reason)
     atomic_store_explicit(&reduction_reason, reason, memory_order_relaxed);
 }
 
-static PyObject *reduce(const struct reduction_op *op, PyObject *self, PyObject *const *args,
-                        Py_ssize_t count, PyObject *keywords)
+static PyObject *reduce_or_leave(const struct reduction_op *op, PyObject *self,
+                                 PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
     struct reduction_arguments arguments;
     struct reduction_plan plan;
@@ -115,13 +131,26 @@ static PyObject *reduce(const struct reduction_op *op, PyObject *self, PyObject 
     return numpy_reduce(ufunc, args, count, keywords);
 }
 
+static PyObject *reduce(const struct reduction_op *op, PyObject *self, PyObject *const *args,
+                        Py_ssize_t count, PyObject *keywords)
+{
+    const bool entered = options_enter();
+    PyObject *result = reduce_or_leave(op, self, args, count, keywords);
+    options_leave(entered);
+    return result;
+}
+
 static PyObject *accumulate(const struct reduction_op *op, PyObject *self, PyObject *const *args,
                             Py_ssize_t count, PyObject *keywords)
 {
     struct reduction_arguments arguments;
     const bool is_read = reduction_arguments_read(&arguments, args, count, keywords);
     const bool is_numpys = is_read && reduction_plan_accumulate(op, &arguments) == REDUCE_BY_NUMPY;
-    return numpy_accumulate(is_numpys ? clone_original(self) : self, args, count, keywords);
+    const bool entered = options_enter();
+    PyObject *result =
+        numpy_accumulate(is_numpys ? clone_original(self) : self, args, count, keywords);
+    options_leave(entered);
+    return result;
 }
 
 static PyObject *reduce_by_add(PyObject *self, PyObject *const *args, Py_ssize_t count,
@@ -168,6 +197,7 @@ static PyObject *accumulate_by_other(PyObject *self, PyObject *const *args, Py_s
     }
 static PyMethodDef definition_of_at = {"at", FASTCALL(at), METH_FASTCALL, NULL};
 static PyMethodDef definition_of_reduceat = METHOD("reduceat", reduceat);
+static PyMethodDef definition_of_outer = METHOD("outer", outer);
 enum { ADD, MULTIPLY, OTHER, OPS };
 static PyMethodDef definitions_of_reduce[OPS] = {
     METHOD("reduce", reduce_by_add),
@@ -184,16 +214,11 @@ static PyMethodDef definitions_of_accumulate[OPS] = {
  * `count` definitions. */
 static PyCFunction numpy_method(const char *name, int flags, PyMethodDef *definitions, int count)
 {
-    PyObject *method = PyObject_GetAttrString((PyObject *)&PyUFunc_Type, name);
-    PyCFunction function = NULL;
-    if (method != NULL && Py_IS_TYPE(method, &PyMethodDescr_Type)) {
-        const PyMethodDef *definition = ((PyMethodDescrObject *)method)->d_method;
-        function = definition->ml_flags == flags ? definition->ml_meth : NULL;
-        for (int i = 0; i < count; i++) {
-            definitions[i].ml_doc = definition->ml_doc;
-        }
+    const char *doc = NULL;
+    const PyCFunction function = private_method(name, flags, &doc);
+    for (int i = 0; i < count; i++) {
+        definitions[i].ml_doc = doc;
     }
-    Py_XDECREF(method); /* its type keeps it */
     return function;
 }
 
@@ -209,8 +234,9 @@ int methods_initialize(void)
     numpy_reduce = numpy_fastcall("reduce", definitions_of_reduce, OPS);
     numpy_accumulate = numpy_fastcall("accumulate", definitions_of_accumulate, OPS);
     numpy_reduceat = numpy_fastcall("reduceat", &definition_of_reduceat, 1);
+    numpy_outer = numpy_fastcall("outer", &definition_of_outer, 1);
     reduction_plan_initialize();
-    return PyErr_Occurred() ? -1 : reduction_arguments_initialize();
+    return reduction_arguments_initialize();
 }
 
 static int shadow(PyObject *clone, PyMethodDef *definition)
@@ -222,10 +248,29 @@ static int shadow(PyObject *clone, PyMethodDef *definition)
     return status;
 }
 
+/* Where the loops outside its table are unknown, a clone's methods are those of its original. */
+static int shadow_by_original(PyObject *clone)
+{
+    static const char *const names[] = {"reduce", "accumulate", "reduceat", "outer", "at"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        PyObject *method = PyObject_GetAttrString(clone_original(clone), names[i]);
+        const int status = method != NULL ? PyObject_SetAttrString(clone, names[i], method) : -1;
+        Py_XDECREF(method);
+        if (status < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 int methods_shadow(PyObject *clone, const char *op)
 {
-    if (PyUFunc_Type.tp_dictoffset == 0) {
+    /* What is not known as a ufunc has not been cloned. */
+    if (PyUFunc_Type.tp_dictoffset == 0 || !private_allows_clones()) {
         return 0;
+    }
+    if (!private_known[PRIVATE_LOOPS]) {
+        return shadow_by_original(clone);
     }
     const int of_op = op != NULL && strcmp(op, "add") == 0        ? ADD
                       : op != NULL && strcmp(op, "multiply") == 0 ? MULTIPLY
@@ -234,6 +279,7 @@ int methods_shadow(PyObject *clone, const char *op)
         (numpy_at != NULL && shadow(clone, &definition_of_at) < 0) ||
         (numpy_reduce != NULL && shadow(clone, &definitions_of_reduce[of_op]) < 0) ||
         (numpy_accumulate != NULL && shadow(clone, &definitions_of_accumulate[of_op]) < 0) ||
-        (numpy_reduceat != NULL && shadow(clone, &definition_of_reduceat) < 0);
+        (numpy_reduceat != NULL && shadow(clone, &definition_of_reduceat) < 0) ||
+        (numpy_outer != NULL && shadow(clone, &definition_of_outer) < 0);
     return failed ? -1 : 0;
 }

@@ -13,10 +13,10 @@
 #include "matmul_call.h"
 #include "matmul_loop.h"
 #include "methods.h"
+#include "numpy_private.h"
 #include "options.h"
 #include "plugin.h"
 #include "reduction_loop.h"
-#include "threads/limit.h"
 #include "threads/region.h"
 
 static PyObject *parallel_clone(PyObject *module, PyObject *args)
@@ -46,41 +46,6 @@ static PyObject *make_gufunc(PyObject *module, PyObject *args)
         return NULL;
     }
     return gufunc_make(name, matmul, vecdot);
-}
-
-static PyObject *set_process_threads(PyObject *module, PyObject *args)
-{
-    (void)module;
-    int threads;
-    if (!PyArg_ParseTuple(args, "i:set_process_threads", &threads)) {
-        return NULL;
-    }
-    threads_set_for_process(threads);
-    Py_RETURN_NONE;
-}
-
-static PyObject *set_thread_threads(PyObject *module, PyObject *args)
-{
-    (void)module;
-    int threads;
-    if (!PyArg_ParseTuple(args, "i:set_thread_threads", &threads)) {
-        return NULL;
-    }
-    threads_set_for_this_thread(threads);
-    Py_RETURN_NONE;
-}
-
-static PyObject *get_thread_threads(PyObject *module, PyObject *unused)
-{
-    (void)module, (void)unused;
-    return PyLong_FromLong(threads_of_this_thread());
-}
-
-static PyObject *thread_limit(PyObject *module, PyObject *unused)
-{
-    (void)module, (void)unused;
-    const struct thread_limit limit = threads_limit();
-    return Py_BuildValue("is", limit.threads, limit.reason);
 }
 
 static PyObject *regions(PyObject *module, PyObject *unused)
@@ -132,6 +97,9 @@ static PyObject *measured_bandwidth(PyObject *args, enum bandwidth what)
     if (bytes < 64) {
         return PyErr_Format(PyExc_ValueError, "bytes must be at least 64, not %zd", bytes);
     }
+    if (threads < 1) {
+        return PyErr_Format(PyExc_ValueError, "threads must be at least 1, not %d", threads);
+    }
     double per_second;
     Py_BEGIN_ALLOW_THREADS per_second = bandwidth_measure(what, (size_t)bytes, threads);
     Py_END_ALLOW_THREADS return per_second > 0 ? PyFloat_FromDouble(per_second) : PyErr_NoMemory();
@@ -166,16 +134,17 @@ static PyObject *isas(PyObject *module, PyObject *unused)
     return names != NULL ? Py_BuildValue("sN", kernels_selected_isa(), names) : NULL;
 }
 
+static PyObject *take_import_warnings(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return environment_take_warnings();
+}
+
 static PyMethodDef methods[] = {
     {"parallel_clone", parallel_clone, METH_VARARGS,
      "parallel_clone(ufunc, op, doc, serial_if): a ufunc with the same loops, run on all cores."},
     {"make_gufunc", make_gufunc, METH_VARARGS,
      "make_gufunc(name, matmul, vecdot): matvec or vecmat, of the loops of matmul and vecdot."},
-    {"set_process_threads", set_process_threads, METH_VARARGS, "Threads of the process; 0 unsets."},
-    {"set_thread_threads", set_thread_threads, METH_VARARGS,
-     "Threads for calls of this thread; 0 unsets."},
-    {"get_thread_threads", get_thread_threads, METH_NOARGS, "What set_thread_threads set."},
-    {"thread_limit", thread_limit, METH_NOARGS, "(threads that a call may use, why so many)."},
     {"regions", regions, METH_NOARGS, "How often several threads ran so far."},
     {"short_calls", short_calls, METH_NOARGS,
      "How many calls took the short way so far: (in one loop, over axes, in ranges, "
@@ -192,22 +161,47 @@ static PyMethodDef methods[] = {
     {"copy_bandwidth", copy_bandwidth, METH_VARARGS,
      "copy_bandwidth(bytes, threads): bytes/s of a plain copy of an array of that size."},
     {"isas", isas, METH_NOARGS, "(instruction set in use, [instruction sets available])."},
+    {"take_import_warnings", take_import_warnings, METH_NOARGS,
+     "Texts of warnings that the import is to give."},
     {NULL, NULL, 0, NULL},
 };
 
-static int execute(PyObject *module)
+/* What outlives the module object: importing the package again goes on with it. */
+static int initialize_process(void)
 {
-    if (PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 || environment_apply() < 0 ||
-        failure_initialize() < 0 || call_initialize() < 0 || methods_initialize() < 0 ||
-        options_add_functions(module) < 0 || device_functions_add(module) < 0 ||
-        internals_add(module) < 0) {
-        return -1;
+    static int (*const steps[])(void) = {
+        environment_apply,  private_initialize, options_initialize,
+        failure_initialize, call_initialize,    methods_initialize,
+    };
+    static size_t done;
+    for (; done < sizeof steps / sizeof *steps; done++) {
+        if (steps[done]() < 0) {
+            return -1;
+        }
     }
     return 0;
 }
 
+static int execute(PyObject *module)
+{
+    /* NumPy and our own state are the process's. From Python 3.12 on, a slot says so as well. */
+    if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+        PyErr_SetString(PyExc_ImportError, "numc_ufuncs cannot be imported by a subinterpreter");
+        return -1;
+    }
+    return PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 ||
+                   initialize_process() < 0 || options_add_functions(module) < 0 ||
+                   device_functions_add(module) < 0 || internals_add(module) < 0
+               ? -1
+               : 0;
+}
+
 static PyModuleDef_Slot slots[] = {
     {Py_mod_exec, execute},
+#ifdef Py_mod_gil
+    /* What a ufunc knows of its loops, and what is counted, is guarded by the GIL. */
+    {Py_mod_gil, Py_MOD_GIL_USED},
+#endif
 #ifdef Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED
     {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
 #endif

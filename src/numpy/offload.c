@@ -57,7 +57,7 @@ bool offload_initialize(struct offload *offload, const char types[], offload_pro
 }
 
 static struct matmul_task task_of(const struct offload *offload, const struct product *product,
-                                  const struct offload_options *options)
+                                  const struct options *options)
 {
     return (struct matmul_task){
         .policy = &policy_in_use,
@@ -268,7 +268,7 @@ void offload_run(const struct offload *offload, const struct product *product)
     if (is_raising()) {
         return; /* the rest of a stack, one product of which failed */
     }
-    const struct offload_options options = offload_options();
+    const struct options options = options_in_effect();
     const double operations =
         2.0 * (double)product->batch * (double)product->m * (double)product->k * (double)product->n;
     const double least =

@@ -1,66 +1,283 @@
-/* Options of the process and of each thread. */
 #include "options.h"
+
+#include "devices.h"
+#include "threads/limit.h"
+
+enum { MOST_THREADS = 65536 };
+
+/* ---- the process ---- */
 
 static struct {
     _Atomic int device, precision, kernel;
 } of_process = {OFFLOAD_AUTO, PRECISION_IEEE, GEMM_AUTO};
-static _Thread_local struct offload_options of_thread;
 
-struct offload_options offload_options(void)
+/* ---- blocks ---- */
+
+/* An open or closed `with config(...)`. Contexts that it reached may outlive it: closed, it is as good
+ * as the one around it. */
+struct block {
+    PyObject_HEAD struct options options; /* with those of the blocks around it */
+    struct block *around;                 /* NULL: none */
+    bool open;
+};
+
+_Atomic int options_open_blocks;
+static PyObject *variable; /* the innermost block of a context, or None */
+static PyTypeObject *block_type;
+
+static void close_block(struct block *block)
 {
-    return (struct offload_options){
-        of_thread.device != 0 ? of_thread.device : of_process.device,
-        of_thread.precision != 0 ? of_thread.precision : of_process.precision,
-        of_thread.kernel != 0 ? of_thread.kernel : of_process.kernel,
+    if (block->open) {
+        block->open = false;
+        atomic_fetch_sub(&options_open_blocks, 1);
+    }
+}
+
+static void deallocate(PyObject *object)
+{
+    struct block *block = (struct block *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    close_block(block);
+    Py_XDECREF((PyObject *)block->around);
+    PyObject_Free(object);
+    Py_DECREF((PyObject *)type);
+}
+
+int options_initialize(void)
+{
+    static PyType_Slot slots[] = {{Py_tp_dealloc, deallocate}, {0, NULL}};
+    static PyType_Spec spec = {
+        .name = "numc_ufuncs._core.Block",
+        .basicsize = sizeof(struct block),
+        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+        .slots = slots,
     };
+    block_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    variable = PyContextVar_New("numc_ufuncs.options", NULL);
+    return block_type != NULL && variable != NULL ? 0 : -1;
 }
 
-/* 0 leaves an option as it is. */
-static PyObject *set_process_offload(PyObject *module, PyObject *args)
+/* The block that the variable holds, open or not; a borrowed reference, which the context keeps. */
+static struct block *innermost(void)
+{
+    PyObject *value = NULL;
+    if (PyContextVar_Get(variable, NULL, &value) < 0) {
+        PyErr_Clear();
+    }
+    struct block *block = value != NULL && value != Py_None ? (struct block *)value : NULL;
+    Py_XDECREF(value);
+    return block;
+}
+
+static struct block *first_open(struct block *block)
+{
+    while (block != NULL && !block->open) {
+        block = block->around;
+    }
+    return block;
+}
+
+static int set_variable(struct block *block)
+{
+    PyObject *token = PyContextVar_Set(variable, block != NULL ? (PyObject *)block : Py_None);
+    Py_XDECREF(token);
+    return token != NULL ? 0 : -1;
+}
+
+/* ---- what a call sees ---- */
+
+static _Thread_local struct options shown;
+static _Thread_local bool is_shown;
+
+void options_show(void)
+{
+    const struct block *block = first_open(innermost());
+    shown = block != NULL ? block->options : (struct options){OPTION_UNSET};
+    is_shown = true;
+    threads_set_for_this_thread(shown.threads);
+}
+
+void options_hide(void)
+{
+    is_shown = false;
+    threads_set_for_this_thread(0);
+}
+
+bool options_enter_loop(void)
+{
+    const bool enters = options_in_blocks() && !is_shown;
+    if (enters) {
+        const PyGILState_STATE gil = PyGILState_Ensure();
+        options_show();
+        PyGILState_Release(gil);
+    }
+    return enters;
+}
+
+struct options options_in_effect(void)
+{
+    struct options options = {OPTION_UNSET};
+    if (options_in_blocks() && is_shown) {
+        options = shown;
+    }
+    options.device = options.device != 0 ? options.device : of_process.device;
+    options.precision = options.precision != 0 ? options.precision : of_process.precision;
+    options.kernel = options.kernel != 0 ? options.kernel : of_process.kernel;
+    return options;
+}
+
+/* ---- Python ---- */
+
+static bool is_within(int value, int most, const char *name)
+{
+    if (value > most) {
+        PyErr_Format(PyExc_ValueError, "%s: %d is more than %d", name, value, most);
+    }
+    return value <= most;
+}
+
+static bool are_allowed(const struct options *options)
+{
+    return is_within(options->threads, MOST_THREADS, "threads") &&
+           is_within(options->device, OFFLOAD_CUDA + MOST_DEVICES - 1, "device") &&
+           is_within(options->precision, PRECISION_BF16, "precision") &&
+           is_within(options->kernel, GEMM_TILED, "gemm");
+}
+
+static PyObject *set_process_options(PyObject *module, PyObject *args)
 {
     (void)module;
-    int device, precision, kernel;
-    if (!PyArg_ParseTuple(args, "iii:set_process_offload", &device, &precision, &kernel)) {
+    struct options options;
+    if (!PyArg_ParseTuple(args, "iiii:set_process_options", &options.threads, &options.device,
+                          &options.precision, &options.kernel) ||
+        !are_allowed(&options)) {
         return NULL;
     }
-    of_process.device = device != 0 ? device : of_process.device;
-    of_process.precision = precision != 0 ? precision : of_process.precision;
-    of_process.kernel = kernel != 0 ? kernel : of_process.kernel;
-    return Py_NewRef(Py_None);
+    if (options.threads >= 0) {
+        threads_set_for_process(options.threads);
+    }
+    if (options.device >= 0) {
+        of_process.device = options.device != 0 ? options.device : OFFLOAD_AUTO;
+    }
+    if (options.precision >= 0) {
+        of_process.precision = options.precision != 0 ? options.precision : PRECISION_IEEE;
+    }
+    if (options.kernel >= 0) {
+        of_process.kernel = options.kernel != 0 ? options.kernel : GEMM_AUTO;
+    }
+    Py_RETURN_NONE;
 }
 
-static PyObject *set_thread_offload(PyObject *module, PyObject *args)
+static PyObject *open_block(PyObject *module, PyObject *args)
 {
     (void)module;
-    struct offload_options options;
-    if (!PyArg_ParseTuple(args, "iii:set_thread_offload", &options.device, &options.precision,
-                          &options.kernel)) {
+    PyObject *blocks;
+    struct options named;
+    if (!PyArg_ParseTuple(args, "O!iiii:open_block", &PyList_Type, &blocks, &named.threads,
+                          &named.device, &named.precision, &named.kernel) ||
+        !are_allowed(&named)) {
         return NULL;
     }
-    of_thread = options;
-    return Py_NewRef(Py_None);
+    struct block *block = PyObject_New(struct block, block_type);
+    if (block == NULL) {
+        return NULL;
+    }
+    struct block *around = first_open(innermost());
+    block->options = around != NULL ? around->options : (struct options){OPTION_UNSET};
+    block->around = (struct block *)Py_XNewRef((PyObject *)around);
+    block->open = true;
+    atomic_fetch_add(&options_open_blocks, 1);
+    if (named.threads > 0) {
+        block->options.threads = named.threads;
+    }
+    if (named.device > 0) {
+        block->options.device = named.device;
+    }
+    if (named.precision > 0) {
+        block->options.precision = named.precision;
+    }
+    if (named.kernel > 0) {
+        block->options.kernel = named.kernel;
+    }
+    const bool failed = set_variable(block) < 0 || PyList_Append(blocks, (PyObject *)block) < 0;
+    if (failed) {
+        close_block(block);
+    }
+    Py_DECREF((PyObject *)block);
+    return failed ? NULL : Py_NewRef(Py_None);
 }
 
-static PyObject *get_thread_offload(PyObject *module, PyObject *unused)
+static Py_ssize_t index_of(PyObject *blocks, const struct block *block)
 {
-    (void)module, (void)unused;
-    return Py_BuildValue("iii", of_thread.device, of_thread.precision, of_thread.kernel);
+    Py_ssize_t i = PyList_GET_SIZE(blocks) - 1;
+    while (i >= 0 && PyList_GET_ITEM(blocks, i) != (const PyObject *)block) {
+        i--;
+    }
+    return i;
 }
 
-static PyObject *get_offload(PyObject *module, PyObject *unused)
+/* One config object may be in use by several tasks: the block of this context is meant. It may also
+ * have been opened in another context (a generator's first step): then that one's blocks stay. */
+static PyObject *close_one_block(PyObject *module, PyObject *blocks)
+{
+    (void)module;
+    if (!PyList_CheckExact(blocks) || PyList_GET_SIZE(blocks) == 0) {
+        PyErr_SetString(PyExc_RuntimeError, "config() was not entered");
+        return NULL;
+    }
+    struct block *block = innermost();
+    while (block != NULL && !(block->open && index_of(blocks, block) >= 0)) {
+        block = block->around;
+    }
+    const Py_ssize_t at = block != NULL ? index_of(blocks, block) : PyList_GET_SIZE(blocks) - 1;
+    struct block *closed = (struct block *)Py_NewRef(PyList_GET_ITEM(blocks, at));
+    close_block(closed);
+    const bool failed = PyList_SetSlice(blocks, at, at + 1, NULL) < 0 ||
+                        (block != NULL && set_variable(first_open(closed->around)) < 0);
+    Py_DECREF((PyObject *)closed);
+    return failed ? NULL : Py_NewRef(Py_None);
+}
+
+static PyObject *get_options(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    const struct offload_options options = offload_options();
-    return Py_BuildValue("iii", options.device, options.precision, options.kernel);
+    const bool entered = options_enter();
+    const struct thread_limit limit = threads_limit();
+    const struct options options = options_in_effect();
+    options_leave(entered);
+    return Py_BuildValue("isiii", limit.threads, limit.reason, options.device, options.precision,
+                         options.kernel);
+}
+
+static PyObject *device_problem(PyObject *module, PyObject *args)
+{
+    (void)module;
+    int ordinal;
+    if (!PyArg_ParseTuple(args, "i:device_problem", &ordinal)) {
+        return NULL;
+    }
+    if (ordinal < 0 || ordinal >= MOST_DEVICES) {
+        return PyErr_Format(PyExc_ValueError, "there is no device %d", ordinal);
+    }
+    char why[512] = "";
+    const bool is_usable = device_is_usable(ordinal, why, sizeof why);
+    return PyErr_Occurred() ? NULL : PyUnicode_FromString(is_usable ? "" : why);
 }
 
 static PyMethodDef functions[] = {
-    {"set_process_offload", set_process_offload, METH_VARARGS,
-     "set_process_offload(device, precision, gemm): 0 leaves an option as it is."},
-    {"set_thread_offload", set_thread_offload, METH_VARARGS,
-     "set_thread_offload(device, precision, gemm) for calls of this thread; 0 unsets."},
-    {"get_thread_offload", get_thread_offload, METH_NOARGS, "What set_thread_offload set."},
-    {"get_offload", get_offload, METH_NOARGS, "(device, precision, gemm) in effect."},
+    {"set_process_options", set_process_options, METH_VARARGS,
+     "set_process_options(threads, device, precision, gemm): 0 returns to the default, a negative "
+     "number leaves an option as it is."},
+    {"open_block", open_block, METH_VARARGS,
+     "open_block(blocks, threads, device, precision, gemm): options of the current context; 0 "
+     "keeps "
+     "what it has. Appends the block to the list."},
+    {"close_block", close_one_block, METH_O,
+     "close_block(blocks): close the innermost of them, and remove it from the list."},
+    {"device_problem", device_problem, METH_VARARGS,
+     "device_problem(number): why the GPU cannot be used, '' if it can."},
+    {"get_options", get_options, METH_NOARGS,
+     "(threads, why so many, device, precision, gemm) in effect."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,21 +1,63 @@
-/* What set_config() and config() asked for. */
+/* Options of calls: those of the process (set_config), and those of open blocks (config), which a
+ * context variable holds. */
 #ifndef NUMC_OPTIONS_H
 #define NUMC_OPTIONS_H
 
 #include "numpy_api.h"
 
-#include "device/device.h"
+#include <stdatomic.h>
+#include <stdbool.h>
 
-enum { OFFLOAD_UNSET = 0, OFFLOAD_AUTO = 1, OFFLOAD_CPU = 2, OFFLOAD_CUDA = 3 /* + its number */ };
-
-/* 0 where nothing was set. */
-struct offload_options {
-    int device, precision, kernel;
+enum {
+    OPTION_UNSET = 0,
+    OFFLOAD_AUTO = 1, /* options.device */
+    OFFLOAD_CPU = 2,
+    OFFLOAD_CUDA = 3, /* + its number */
 };
 
-/* Those in effect for the calling thread: nothing is 0. */
-struct offload_options offload_options(void);
+struct options {
+    int threads, device, precision, kernel; /* 0: not set */
+};
 
+/* Called once, at import. -1 with an exception. */
+int options_initialize(void);
+
+/* The Python functions behind config and set_config. */
 int options_add_functions(PyObject *module);
+
+/* How many blocks are open, in whatever thread: only then is the context variable read. */
+extern _Atomic int options_open_blocks;
+
+/* Makes the options of the current context those of this thread, for code that does not hold the GIL,
+ * until options_leave() gets what it returns. Calls may nest: the outer one then reads them again. */
+void options_show(void);
+void options_hide(void);
+
+static inline bool options_in_blocks(void)
+{
+    return atomic_load_explicit(&options_open_blocks, memory_order_relaxed) != 0;
+}
+
+static inline bool options_enter(void)
+{
+    const bool enters = options_in_blocks();
+    if (enters) {
+        options_show();
+    }
+    return enters;
+}
+
+static inline void options_leave(bool entered)
+{
+    if (entered) {
+        options_hide();
+    }
+}
+
+/* The same for an inner loop, with or without the GIL: NumPy calls some by ways of its own. */
+bool options_enter_loop(void);
+
+/* Device, precision and kernel of a call of this thread: none is unset. */
+struct options options_in_effect(void);
 
 #endif

@@ -6,6 +6,8 @@
 #include "dtypes.h"
 #include "elementwise_loop.h"
 #include "matmul_loop.h"
+#include "numpy_private.h"
+#include "options.h"
 #include "reduction_loop.h"
 
 #include <stdbool.h>
@@ -15,6 +17,7 @@
 struct clone {
     struct call_table calls;
     PyUFuncObject *original;
+    PyObject *numpy_path; /* who gets calls that are not made directly: borrowed */
     char *name, *doc, *types;
     PyUFuncGenericFunction *functions;
     void **data; /* one for each row, and the clone itself in front: see clone_of() */
@@ -32,7 +35,7 @@ static vectorcallfunc numpy_vectorcall; /* what NumPy gives every new ufunc */
 
 static struct clone *clone_of(const PyUFuncObject *ufunc)
 {
-    return ufunc->data[-1];
+    return private_owner(ufunc);
 }
 
 static void release(struct clone *clone)
@@ -155,57 +158,13 @@ PyObject *clone_original(PyObject *clone)
     return (PyObject *)clone_of((PyUFuncObject *)clone)->original;
 }
 
-/* Loops outside the type table (strings) and promoters (comparisons with Python integers) are in
- * `_loops`: a list of (DTypes, loop) pairs, in later NumPy a dict. */
-static int adopt_loops(PyUFuncObject *clone, PyUFuncObject *original)
-{
-    /* Where the loops of dtypes are that C code registered by number. They may come at any time, and
-     * without one a call would not fail but compute with other dtypes: so both share the dict. */
-    if (original->userloops == NULL) {
-        original->userloops = PyDict_New();
-    }
-    Py_XSETREF(clone->userloops, Py_XNewRef(original->userloops));
-    if (clone->userloops == NULL) {
-        return -1;
-    }
-    if (PyDict_CheckExact(original->_loops) && PyDict_CheckExact(clone->_loops)) {
-        return PyDict_Merge(clone->_loops, original->_loops, 0);
-    }
-    if (!PyList_CheckExact(original->_loops) || !PyList_CheckExact(clone->_loops)) {
-        return 0;
-    }
-    const Py_ssize_t own = PyList_GET_SIZE(clone->_loops);
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(original->_loops); i++) {
-        PyObject *pair = PyList_GET_ITEM(original->_loops, i);
-        PyObject *dtypes = PyTuple_GET_ITEM(pair, 0);
-        int known = 0;
-        for (Py_ssize_t k = 0; k < own && known == 0; k++) {
-            PyObject *own_pair = PyList_GET_ITEM(clone->_loops, k);
-            known = PyObject_RichCompareBool(PyTuple_GET_ITEM(own_pair, 0), dtypes, Py_EQ);
-        }
-        if (known < 0 || (known == 0 && PyList_Append(clone->_loops, pair) < 0)) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-/* Where a list or a dict keeps its length: every call reads it. */
-static const Py_ssize_t *length_of(PyObject *loops)
-{
-    static const Py_ssize_t none;
-    return PyList_CheckExact(loops)   ? &((PyVarObject *)loops)->ob_size
-           : PyDict_CheckExact(loops) ? &((PyDictObject *)loops)->ma_used
-                                      : &none;
-}
-
 static __attribute__((noinline)) PyObject *adopt_then_call(PyObject *self, PyObject *const *args,
                                                            size_t count, PyObject *keywords)
 {
     PyUFuncObject *ufunc = (PyUFuncObject *)self;
     struct clone *clone = clone_of(ufunc);
     const Py_ssize_t loops = *clone->loops_count;
-    if (adopt_loops(ufunc, clone->original) < 0) {
+    if (private_adopt_loops(ufunc, clone->original) < 0) {
         return NULL;
     }
     clone->loops_seen = loops;
@@ -214,7 +173,8 @@ static __attribute__((noinline)) PyObject *adopt_then_call(PyObject *self, PyObj
 
 /* Packages register loops with the original at any time, ml_dtypes when it is imported: the clone
  * gets them at the next call. */
-static PyObject *call(PyObject *self, PyObject *const *args, size_t count, PyObject *keywords)
+static PyObject *call_outside_blocks(PyObject *self, PyObject *const *args, size_t count,
+                                     PyObject *keywords)
 {
     const struct clone *clone = clone_of((PyUFuncObject *)self);
     if (*clone->loops_count != clone->loops_seen) {
@@ -224,11 +184,29 @@ static PyObject *call(PyObject *self, PyObject *const *args, size_t count, PyObj
     if (call_directly(&clone->calls, args, count, keywords, &result)) {
         return result;
     }
-    return numpy_vectorcall(self, args, count, keywords);
+    return numpy_vectorcall(clone->numpy_path, args, count, keywords);
+}
+
+static __attribute__((noinline)) PyObject *call_in_block(PyObject *self, PyObject *const *args,
+                                                         size_t count, PyObject *keywords)
+{
+    options_show();
+    PyObject *result = call_outside_blocks(self, args, count, keywords);
+    options_hide();
+    return result;
+}
+
+static PyObject *call(PyObject *self, PyObject *const *args, size_t count, PyObject *keywords)
+{
+    return options_in_blocks() ? call_in_block(self, args, count, keywords)
+                               : call_outside_blocks(self, args, count, keywords);
 }
 
 PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, PyObject *serial_if)
 {
+    if (!private_allows_clones()) {
+        return Py_NewRef((PyObject *)original);
+    }
     struct clone *clone = clone_tables(original, op, doc, serial_if);
     if (clone == NULL) {
         return NULL;
@@ -246,22 +224,21 @@ PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, 
         Py_DECREF(capsule);
         return NULL;
     }
-    ufunc->obj = capsule;
+    numpy_vectorcall = private_take_over(ufunc, capsule, call);
+    clone->numpy_path = (PyObject *)(private_known[PRIVATE_LOOPS] ? ufunc : original);
+    clone->original_loops = private_loops(original);
+    clone->loops_count = private_loops_count(clone->original_loops);
+    clone->loops_seen = *clone->loops_count;
     ufunc->type_resolver = original->type_resolver;
     ufunc->iter_flags = original->iter_flags;
     if (original->op_flags != NULL && ufunc->op_flags != NULL) {
         memcpy(ufunc->op_flags, original->op_flags,
                sizeof *ufunc->op_flags * (size_t)original->nargs);
     }
-    if (adopt_loops(ufunc, original) < 0 ||
+    if (private_adopt_loops(ufunc, original) < 0 ||
         call_table_initialize(&clone->calls, ufunc, clone->loops) < 0) {
         Py_DECREF((PyObject *)ufunc);
         return NULL;
     }
-    clone->original_loops = Py_NewRef(original->_loops);
-    clone->loops_count = length_of(original->_loops);
-    clone->loops_seen = *clone->loops_count;
-    numpy_vectorcall = ufunc->vectorcall;
-    ufunc->vectorcall = call;
     return (PyObject *)ufunc;
 }

@@ -1,6 +1,8 @@
 /* Reads the arguments of reduce and accumulate without an exception: what is wrong, NumPy tells. */
 #include "reduction_arguments.h"
 
+#include "numpy_private.h"
+
 #include <string.h>
 
 enum { AXIS, DTYPE, OUT, KEEPDIMS, INITIAL, WHERE, OPTIONS };
@@ -11,10 +13,8 @@ int reduction_arguments_initialize(void)
 {
     static const char *const names[OPTIONS] = {"axis",     "dtype",   "out",
                                                "keepdims", "initial", "where"};
-    PyObject *numpy = PyImport_ImportModule("numpy");
-    no_value = numpy != NULL ? PyObject_GetAttrString(numpy, "_NoValue") : NULL;
-    Py_XDECREF(numpy);
-    bool complete = no_value != NULL;
+    no_value = private_no_value();
+    bool complete = true;
     for (int i = 0; i < OPTIONS && complete; i++) {
         option_names[i] = PyUnicode_InternFromString(names[i]);
         complete = option_names[i] != NULL;

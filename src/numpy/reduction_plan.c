@@ -6,14 +6,12 @@
 #include "dtypes.h"
 #include "engine/reduction_cutoffs.h"
 #include "kernels/kernels.h"
+#include "numpy_private.h"
 #include "operands.h"
 #include "policy_in_use.h"
 #include "reduction_loop.h"
 
-#include <limits.h>
 #include <string.h>
-
-enum { WARNS_ON_WRITE = INT_MIN }; /* NumPy's NPY_ARRAY_WARN_ON_WRITE, which it does not publish */
 
 struct reduction_op reduction_op_add = {.name = "add"};
 struct reduction_op reduction_op_multiply = {.name = "multiply"};
@@ -87,8 +85,7 @@ static bool accept_out(struct reduction_plan *plan, PyArrayObject *array, PyObje
     const struct reduction_arguments *arguments = plan->arguments;
     PyArrayObject *out = (PyArrayObject *)object;
     if (!PyArray_CheckExact(object) || PyArray_TYPE(out) != plan->type || !is_plain(out) ||
-        !PyArray_ISWRITEABLE(out) || (PyArray_FLAGS(out) & WARNS_ON_WRITE) != 0 ||
-        PyArray_CHKFLAGS(out, NPY_ARRAY_WRITEBACKIFCOPY)) {
+        !private_is_writable(out) || PyArray_CHKFLAGS(out, NPY_ARRAY_WRITEBACKIFCOPY)) {
         return false;
     }
     int at = 0;

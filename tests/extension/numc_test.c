@@ -5,6 +5,7 @@
 #include "device/cuda/cuda_device.h"
 #include "fake_device.h"
 #include "numpy/internals.h"
+#include "numpy/numpy_private.h"
 
 #include <stdio.h>
 
@@ -59,6 +60,13 @@ static PyObject *cgroup_quota(PyObject *module, PyObject *args)
         return NULL;
     }
     return PyLong_FromLong(internals->quota(root));
+}
+
+static PyObject *know_exceptions(PyObject *module, PyObject *known)
+{
+    (void)module;
+    internals->private_known[PRIVATE_EXCEPTION] = known == Py_True;
+    Py_RETURN_NONE;
 }
 
 /* ---- devices ---- */
@@ -183,6 +191,8 @@ static PyMethodDef functions[] = {
     {"read_quota", read_quota, METH_VARARGS,
      "read_quota(root): calls keep to the quota of the control group below root from now on."},
     {"cgroup_quota", cgroup_quota, METH_VARARGS, "CPUs granted by the cgroup below root, or 0."},
+    {"know_exceptions", know_exceptions, METH_O,
+     "know_exceptions(known): whether exceptions of threads are where they are expected."},
     {"use_fake_device", use_fake_device, METH_VARARGS,
      "use_fake_device(memory, is_up=True, speedup=1e6): in the place of device 0; memory 0 takes "
      "it "
