@@ -62,6 +62,31 @@ class Case(NamedTuple):
     where: str
     errors: str
     seed: int
+    policy: str = "forced"
+
+
+class Policy(NamedTuple):
+    """How many threads a call may use; and struct policy."""
+
+    threads: int
+    threshold: int
+    awaits_workers: bool
+    small_blocks: bool
+
+
+POLICIES = {
+    "forced": Policy(3, 1, True, True),
+    "late": Policy(3, 1, False, True),  # workers come late or never, and take work of each other
+    "early": Policy(16, 500, False, False),  # before it pays, in large blocks
+    "production": Policy(3, 0, False, False),  # and whether threads pay has to be learnt
+}
+
+
+def with_policy(case, policy):
+    """The case under a policy; in production, arrays must be longer for threads to come."""
+    if policy == "production" and case.size == "large" and not set(OTHERS) & set(case.dtypes):
+        case = case._replace(size="long")
+    return case._replace(policy=policy)
 
 
 def own_case(choose, seed):
@@ -361,7 +386,8 @@ def random_shape(rng, size):
     if size == "medium":
         return tuple(rng.integers(1, (0, 192, 14, 6)[ndim], size=ndim).tolist())
     past_numpys_buffer = size == "huge" or rng.integers(40) == 0
-    blocks = rng.integers(128, 160) if past_numpys_buffer else rng.integers(3, 50)
+    least, most = (128, 160) if past_numpys_buffer else (3, 50)
+    blocks = rng.integers(1000, 2000) if size == "long" else rng.integers(least, most)
     n = int(64 * blocks + (0, 1, -1, rng.integers(64))[rng.integers(4)])
     rows = int(rng.integers(2, 9))
     if ndim == 1:
@@ -616,7 +642,11 @@ def _matmul(rng, case, ufunc):
     memory = []
     if "O" in case.dtypes:
         case = case._replace(dtypes=("O", "O"), errors="ignore")
-    most = {"tiny": 4, "medium": 18, "large": 41}[case.size] if "O" not in case.dtypes else 5
+    most = {"tiny": 4, "medium": 18, "large": 41, "long": 41}[case.size]
+    if "O" in case.dtypes:
+        most = 5
+    elif case.size == "long" and set(case.dtypes) <= set("?bBhHiIlLqQ"):
+        most = 120
     m, k, p = rng.integers(most > 4, most, size=3).tolist()
     if case.out in ("in place", "shifted", "turned") and rng.integers(3):
         k = p = m

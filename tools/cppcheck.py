@@ -17,7 +17,13 @@ from pathlib import Path
 CPPCHECK = [
     *("cppcheck", "--quiet", "--std=c11", "--language=c", "--error-exitcode=1", "--inline-suppr"),
     *("--enable=warning,style,performance,portability", "--suppressions-list=tools/cppcheck.txt"),
-    *("-I", "src", "-DPy_BEGIN_ALLOW_THREADS={", "-DPy_END_ALLOW_THREADS=}"),
+    *(
+        "-I",
+        "src",
+        "-DPy_BEGIN_ALLOW_THREADS={",
+        "-DPy_END_ALLOW_THREADS=}",
+        "-DPy_RETURN_NONE=return Py_None",
+    ),
 ]
 MACROS = re.compile(r"^#define (__(?:AMX|AVX|BMI|F16C|FMA|POPCNT|SSE)\w*) 1$", re.MULTILINE)
 # Cross compilers have them: without one, their branches are checked all the same.

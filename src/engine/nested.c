@@ -151,7 +151,7 @@ static void cut_into_tiles(struct tiling *tiling, bool may_pack)
     const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
     const int out = loop->inputs;
     const bool packs_across = may_pack && others_lie_along(loop, nested);
-    bool pack = false, across = !may_pack;
+    bool packs = false, across = !may_pack;
     size_t largest_item = loop->item_size[out];
     for (int in = 0; in < loop->inputs; in++) {
         const bool lies = lies_across(loop, nested, in);
@@ -165,13 +165,13 @@ static void cut_into_tiles(struct tiling *tiling, bool may_pack)
         tiling->packed[in] =
             tiling->packed[in] ||
             (tiling->joined && !(is_joined(nested, in) && column->step[in] == size));
-        pack = pack || tiling->packed[in];
+        packs = packs || tiling->packed[in];
     }
     const ptrdiff_t bytes = tiling->joined ? JOINED_TILE_BYTES : PACKED_TILE_BYTES;
-    const ptrdiff_t most = pack || across ? bytes / (ptrdiff_t)largest_item : TILE_ELEMENTS;
-    tiling->columns = least(column->n, tiling->joined || !(pack || across) ? most
-                                       : pack                              ? PACKED_TILE_COLUMNS
-                                                                           : UNPACKED_TILE_COLUMNS);
+    const ptrdiff_t most = packs || across ? bytes / (ptrdiff_t)largest_item : TILE_ELEMENTS;
+    tiling->columns = least(column->n, tiling->joined || !(packs || across) ? most
+                                       : packs                              ? PACKED_TILE_COLUMNS
+                                               : UNPACKED_TILE_COLUMNS);
     tiling->rows = least(row->n, most / tiling->columns);
     tiling->column_tiles = (column->n + tiling->columns - 1) / tiling->columns;
     tiling->row_tiles = (row->n + tiling->rows - 1) / tiling->rows;

@@ -2,6 +2,7 @@
 
 ``NUMC_SUITE`` is the mode: ``plain`` changes nothing; ``swap`` puts our ufuncs in the place of
 NumPy's, wherever a module of NumPy names them; ``redirect`` swaps and leads operators to ours, too.
+``NUMC_SUITE_POLICY`` is, in JSON, what ``_numc_test.set_policy`` is given.
 ``NUMC_SUITE_REPORT`` is the file to write, in JSON.
 """
 
@@ -46,7 +47,7 @@ def pytest_configure():
     np._core._methods.umr_sum = numc_ufuncs.add.reduce
     np._core._methods.umr_prod = numc_ufuncs.multiply.reduce
     numc_ufuncs.set_config(threads=THREADS)
-    _numc_test.set_parallel_threshold(1)
+    _numc_test.set_policy(*json.loads(os.environ["NUMC_SUITE_POLICY"]))
     _threads_run_before = numc_ufuncs._core.regions()
 
 
