@@ -53,6 +53,7 @@ with warnings.catch_warnings(record=True) as caught:
 for (word, _), value in zip(words, before):
     word.value = value
 
+assert np.add.__module__ == "numpy"
 [warning] = caught
 assert warning.category is RuntimeWarning and warning.filename == "<string>", warning
 assert sys.argv[1] in str(warning.message) and np.__version__ in str(warning.message), warning

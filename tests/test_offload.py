@@ -135,11 +135,14 @@ def library():
     asked.append(1)
     return "/nonexistent.so"
 _cuda.library = library
-for device in ("cuda", "cuda", "auto", "auto"):
+for device in (3, 3, 1, 1): # cuda, auto: past set_config(), which asks for the device as well
+    nc._core.set_process_options(-1, device, -1, -1)
     try:
-        with nc.config(device=device): nc.matmul(a, a)
+        nc.matmul(a, a)
         found.append(nc.last_call()["reason"])
     except RuntimeError as error: found.append(str(error))
+try: nc.set_config(device="cuda")
+except RuntimeError as error: found.append(str(error))
 _cuda.library = lambda: _numc_test.__file__
 with nc.config(device="cuda"): right = bool((nc.matmul(a, a) == 300).all())
 print(json.dumps([found, len(asked), right, nc.last_call()["device"], nc.info()["devices"]]))
@@ -150,7 +153,7 @@ def test_a_library_that_did_not_load_is_tried_again_when_asked_for():
     """And by no call that did not ask for a device: those go by what is known."""
     found, asked, right, device, devices = run(LOADED_AGAIN)
     assert all("/nonexistent.so" in text for text in found)
-    assert asked == 2 and right and device == "fake"
+    assert asked == 3 and right and device == "fake"
     assert devices == ["cpu", "cuda:0 (fake 0)", "cuda:1 (fake 1)"]
 
 
@@ -314,9 +317,9 @@ _numc_test.set_fake_clock(STEP)
 a = np.ones((200, 200))
 nc.matmul(a, a)
 measured = _numc_test.device_calls() > 100
-path = nc._core.rates_file()
+path = nc.info()["rates_file"]
 text = open(path).read() if path and HAS_FILE else None
-again = nc._core.measure_rates()
+again = nc.measure_rates()
 print(json.dumps([measured, path, text, again]))
 """
 
@@ -394,3 +397,12 @@ def test_the_shipped_extension_has_nothing_for_tests():
     for name in vars(_numc_test):
         assert name.startswith("_") or not hasattr(_core, name)
     assert type(_core._internals).__name__ == "PyCapsule"
+
+
+def test_rates_need_a_device():
+    code = (
+        "import json, numc_ufuncs as nc\n"
+        "try: print(json.dumps(nc.measure_rates()))\n"
+        "except RuntimeError as error: print(json.dumps(str(error)))"
+    )
+    assert "the rates cannot be measured: " in run(code, CUDA_VISIBLE_DEVICES="")

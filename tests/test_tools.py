@@ -37,8 +37,9 @@ __attribute__((noinline)) int sum_words(int n)
     return n;
 }
 """,
-    "kernels/template.h": "static int JOIN(sum, DTYPE)(int n) { return n; }\n",
-    "kernels/table.h.in": "",
+    "kernels/template.h": "static int JOIN(sum, DTYPE)(int n) { return n; }\nint KERNEL(int n);\n",
+    "kernels/instance.c": '#include "template.h"\nint KERNEL(int n) { return n; }\n',
+    "kernels/meson.build": "table_h = configure_file(output: 'table.h')\n",
     "threads/pool.h": """struct pool {
     struct { int index; } *first;
     void (*run)(int);

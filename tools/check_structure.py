@@ -63,7 +63,6 @@ class File:
         self.includes = [(match[1], match.start()) for match in _INCLUDE.finditer(text)]
         code = _NOT_CODE.sub(_blank, text)
         # The bodies of macros are code, too, but nothing in them is a declaration.
-        self.macros = {m[1] for m in re.finditer(r"^#\s*define\s+(\w+)", code, re.MULTILINE)}
         self.names = defaultdict(list)
         for match in _NAME.finditer(code):
             self.names[match.group()].append(match.start())
@@ -109,6 +108,9 @@ class File:
                     start = match.start() + len(part) - len(part.lstrip())
                 text.append(part)
 
+    def _declares(self, text):
+        return self.is_header and "=" not in text
+
     def _note(self, statement):
         text = _ATTRIBUTE.sub(" ", statement.text)
         words = text.split()
@@ -128,7 +130,7 @@ class File:
                 return
         if "static" in words or "INLINE" in words:
             self.private.update(names)
-        elif statement.has_body or not (is_function or "extern" in words or self.is_header):
+        elif statement.has_body or not (is_function or "extern" in words or self._declares(text)):
             self.defined.update(dict.fromkeys(names, statement.position))
         else:
             self.declared.update(dict.fromkeys(names, statement.position))
@@ -147,8 +149,9 @@ def resolve(file, name, by_path, root):
     for path in (file.path.parent / name, root / name):
         if path in by_path:
             return by_path[path]
-    made = (file.path.parent / f"{name}.in", root / f"{name}.in")
-    return None if any(path.exists() for path in made) else False
+    made = re.compile(rf"\boutput: '{re.escape(Path(name).name)}'")
+    builds = root.rglob("meson.build")
+    return None if any(made.search(path.read_text(encoding="utf-8")) for path in builds) else False
 
 
 def check_includes(files, root):
@@ -196,10 +199,9 @@ def definitions(files):
 
 def check_headers(files):
     defined = definitions(files)
-    macros = {name for file in files for name in file.macros}
     for file in files:
         for name, position in file.declared.items():
-            if name in macros:
+            if name.isupper():  # a parameter of a template
                 continue
             where = defined.get(name)
             if where is None and file.is_header:

@@ -41,10 +41,10 @@ def kernel_runs(build):
     for entry in json.loads(Path(build, "compile_commands.json").read_text(encoding="utf-8")):
         command = shlex.split(entry["command"])
         command = command[command[0].endswith("ccache") :]
-        isa = [word for word in command if word.startswith("-DISA=")]
+        isa = [word for word in command if word.startswith(("-DISA=", "-DKERNEL="))]
         if isa:
             source = os.path.relpath(Path(entry["directory"], entry["file"]))
-            own = [word for word in command if re.fullmatch(r"-D[A-Z]+_ONLY", word)]
+            own = [word for word in command if re.fullmatch(r"-D([A-Z]+_ONLY|AMX)", word)]
             macros = macros_of(command)
             runs[f"{source} {isa[0]}"] = [*isa, *own, "-D__x86_64__", *macros, source]
     return runs

@@ -19,7 +19,7 @@ except ModuleNotFoundError as error:
         f"{__path__[0]} has no compiled part: it is the source tree, or an incomplete installation"
     ) from error
 
-from ._config import config, get_config, info, last_call, set_config, show_config
+from ._config import config, get_config, info, last_call, measure_rates, set_config, show_config
 from ._ufuncs import own as _own
 from ._ufuncs import parallel
 from ._version import __version__
@@ -39,6 +39,7 @@ __all__ = [
     "get_config",
     "info",
     "last_call",
+    "measure_rates",
     "parallel",
     "set_config",
     "show_config",

@@ -204,7 +204,8 @@ def info():
     dict
         ``version``, ``numpy`` (versions), ``isa`` (instruction set in use), ``isa_available``,
         ``threads``, ``threads_reason`` (which rule set the number), ``device``, ``devices``,
-        ``cuda`` (whether the part for GPUs was built, and what it lacks).
+        ``cuda`` (whether the part for GPUs was built, and what it lacks), ``rates_file`` (what
+        `measure_rates` replaces; None where nothing can be kept).
     """
     names, problem = _core.cuda_devices()
     isa, available = _core.isas()
@@ -219,7 +220,28 @@ def info():
         "device": _device_name(device),
         "devices": ["cpu", *(f"cuda:{i} ({name})" for i, name in enumerate(names))],
         "cuda": problem or "ready",
+        "rates_file": _core.rates_file(),
     }
+
+
+def measure_rates():
+    """Measure anew how fast this machine's CPU and its GPU are.
+
+    ``device="auto"`` goes by these rates. They are measured when they are needed first, and kept
+    in a file, which `info` names; this replaces them, for instance when something else used the
+    machine then. Products of this process may change sides, and so their last bits, by that.
+
+    Returns
+    -------
+    dict
+        Bytes and operations per second, by dtype; ``disturbed`` is true if times varied again.
+
+    Raises
+    ------
+    RuntimeError
+        If there is no GPU, or it fails.
+    """
+    return _core.measure_rates()
 
 
 def show_config():

@@ -96,7 +96,7 @@ def _scipy_error_handling(ufunc):
 
 def _clone(ufunc, op, doc):
     clone = _core.parallel_clone(ufunc, op, doc, _scipy_error_handling(ufunc))
-    if _has_name_here(ufunc):
+    if clone is not ufunc and _has_name_here(ufunc):  # it is where NumPy's parts are unknown
         try:
             clone.__module__ = _PACKAGE
             # numpy.ma reads it; NumPy's stubs do not know that it can be set.

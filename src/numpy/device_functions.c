@@ -5,6 +5,7 @@
 #include "devices.h"
 #include "measured_rates.h"
 #include "offload.h"
+#include "options.h"
 #include "threads/limit.h"
 
 static PyObject *cuda_devices(PyObject *module, PyObject *unused)
@@ -52,6 +53,7 @@ static PyObject *measure_rates(PyObject *module, PyObject *unused)
     struct rates rates;
     bool disturbed = false;
     enum status status = STATUS_UNAVAILABLE;
+    const bool entered = options_enter();
     const int threads = threads_limit().threads;
     Py_BEGIN_ALLOW_THREADS;
     if (device_start(0, true) == DEVICE_UP) {
@@ -60,6 +62,7 @@ static PyObject *measure_rates(PyObject *module, PyObject *unused)
         device_reason(0, why, sizeof why);
     }
     Py_END_ALLOW_THREADS;
+    options_leave(entered);
     if (PyErr_Occurred()) {
         return NULL;
     }

@@ -28,15 +28,15 @@
 #define store JOIN(store, DTYPE)
 #define splat JOIN(splat, DTYPE)
 #define contiguous JOIN(contiguous, DTYPE)
-#define with_piece JOIN(with_piece, DTYPE)
-#define pieces JOIN(pieces, DTYPE)
+#define load_partial JOIN(load_partial, DTYPE)
+#define partial_vectors JOIN(partial_vectors, DTYPE)
 #define strided JOIN(strided, DTYPE)
 #define run JOIN(run, DTYPE)
 
 typedef ELEMENT element;
 typedef ELEMENT vector __attribute__((vector_size(BYTES)));
 
-/* An operand that does not vary is `one`, a single element, for all. */
+/* An operand with step 0 does not vary: all elements are `one`. */
 INLINE element element_at(const char *operand, ptrdiff_t at, bool varies, element one)
 {
     return varies ? *(const element *)(operand + at) : one;
@@ -69,13 +69,13 @@ INLINE vector splat(element x)
     return v;
 }
 
-/* The first `piece` bytes, 8 or 16, of a vector replaced, word by word: through the stack, which is how
- * GCC does it with memcpy, the vector would wait for the stores. */
-INLINE vector with_piece(vector v, const char *from, ptrdiff_t piece)
+/* Loads the first `bytes`, 8 or 16, of a vector, word by word: GCC's memcpy goes through the stack, where
+ * the load of the vector would wait for the stores of its parts. */
+INLINE vector load_partial(vector v, const char *from, ptrdiff_t bytes)
 {
     uint64_t words __attribute__((vector_size(sizeof v))), word;
     memcpy(&words, &v, sizeof v);
-    for (int i = 0; i < piece / 8; i++) {
+    for (int i = 0; i < bytes / 8; i++) {
         memcpy(&word, from + 8 * i, sizeof word);
         words[i] = word;
     }
@@ -83,19 +83,19 @@ INLINE vector with_piece(vector v, const char *from, ptrdiff_t piece)
     return v;
 }
 
-/* Less than a vector: the first and the last `piece` bytes, which may overlap. Both are read before one
- * is written, since `out` may be an operand. Lanes that are left compute the first element again. */
-INLINE void pieces(const char *a, const char *b, char *out, ptrdiff_t end, ptrdiff_t piece,
-                   bool a_varies, bool b_varies, vector (*vector_value)(vector, vector))
+/* Computes a row shorter than a vector: its first and its last `bytes`, which may overlap. Both are read
+ * before one is written, since `out` may be an operand. Unused lanes compute the first element again. */
+INLINE void partial_vectors(const char *a, const char *b, char *out, ptrdiff_t end, ptrdiff_t bytes,
+                            bool a_varies, bool b_varies, vector (*vector_value)(vector, vector))
 {
-    const ptrdiff_t last = end - piece;
+    const ptrdiff_t last = end - bytes;
     const vector a_one = splat(*(const element *)a), b_one = splat(*(const element *)b);
-    const vector first_value = vector_value(a_varies ? with_piece(a_one, a, piece) : a_one,
-                                            b_varies ? with_piece(b_one, b, piece) : b_one);
-    const vector last_value = vector_value(a_varies ? with_piece(a_one, a + last, piece) : a_one,
-                                           b_varies ? with_piece(b_one, b + last, piece) : b_one);
-    memcpy(out, &first_value, (size_t)piece);
-    memcpy(out + last, &last_value, (size_t)piece);
+    const vector first_value = vector_value(a_varies ? load_partial(a_one, a, bytes) : a_one,
+                                            b_varies ? load_partial(b_one, b, bytes) : b_one);
+    const vector last_value = vector_value(a_varies ? load_partial(a_one, a + last, bytes) : a_one,
+                                           b_varies ? load_partial(b_one, b + last, bytes) : b_one);
+    memcpy(out, &first_value, (size_t)bytes);
+    memcpy(out + last, &last_value, (size_t)bytes);
 }
 
 INLINE void contiguous(const char *a, const char *b, char *out, ptrdiff_t n, bool a_varies,
@@ -109,9 +109,9 @@ INLINE void contiguous(const char *a, const char *b, char *out, ptrdiff_t n, boo
     ptrdiff_t at = 0;
     if (end < bytes) {
         if (bytes > 16 && end >= 16) {
-            pieces(a, b, out, end, 16, a_varies, b_varies, vector_value);
+            partial_vectors(a, b, out, end, 16, a_varies, b_varies, vector_value);
         } else if (bytes > 8 && size < 8 && end >= 8) {
-            pieces(a, b, out, end, 8, a_varies, b_varies, vector_value);
+            partial_vectors(a, b, out, end, 8, a_varies, b_varies, vector_value);
         } else {
             for (; at < end; at += size) {
                 *(element *)(out + at) =
@@ -120,8 +120,8 @@ INLINE void contiguous(const char *a, const char *b, char *out, ptrdiff_t n, boo
         }
         return;
     }
-    /* What is left at the end of a short row: overlaps what comes before, so it is read before that is
-     * written. Long ones are read in order, as the processor foresees it. */
+    /* The last vector of a short row overlaps the one before it, so it is read before that is written. Long
+     * rows are read in order, for the prefetcher. */
     const bool is_long = stream || end >= ALIGNED_FROM_BYTES;
     vector last = a_all;
     if (is_long) {
@@ -178,7 +178,7 @@ INLINE void strided(char *const data[], const ptrdiff_t step[], ptrdiff_t n,
     }
 }
 
-/* Always inlined with constant functions, so that each op gets loops of its own. */
+/* Inlined with constant functions: each op gets loops of its own. */
 INLINE void run(char *const data[], const ptrdiff_t step[], ptrdiff_t n, bool stream,
                 element (*value)(element, element), vector (*vector_value)(vector, vector))
 {
@@ -196,7 +196,7 @@ INLINE void run(char *const data[], const ptrdiff_t step[], ptrdiff_t n, bool st
     }
 }
 
-/* The glue of one op: its value for scalars and vectors, and the two kernels made of them. */
+/* One op: its value for scalars and vectors, and the two kernels made of them. */
 #define KERNELS(op, expression)                                                                    \
     INLINE element JOIN(op##_value, DTYPE)(element a_, element b_)                                 \
     {                                                                                              \
@@ -260,8 +260,8 @@ static const struct kernel JOIN(rows, DTYPE)[] = {
 #undef store
 #undef splat
 #undef contiguous
-#undef with_piece
-#undef pieces
+#undef load_partial
+#undef partial_vectors
 #undef strided
 #undef run
 #undef DTYPE

@@ -1,17 +1,17 @@
-/* The kernels of float16, for instruction sets that can convert it to float32 or compute with it.
- * Two roundings give the bits of one: float32 has more than twice the precision. Flags are those of
- * NumPy, which converts in software. */
+/* float16 kernels, for instruction sets that convert it to float32 or compute with it. Rounding to
+ * float32 and then to float16 gives the bits of one rounding: float32 has more than twice the precision.
+ * Floating-point flags are those of NumPy, which converts in software. */
 #include "kernels/vector.h"
 
 #include <float.h>
 
 #if defined(__AVX2__) && defined(__F16C__)
-/* A result that is tiny, below 2^-14, and inexact underflows. x86 judges it when it is rounded to 11
- * bits, NumPy before: they differ over what 11 bits round up to 2^-14. Only products come so close:
- * sums of halves that small are exact, and quotients stay 1/2047 of it away. */
+/* Underflow is a result below 2^-14 that is inexact. x86 detects it after rounding to 11 bits, NumPy
+ * before: they differ where rounding goes up to 2^-14. Only products do: sums of such small halves are
+ * exact, and quotients stay 1/2047 of 2^-14 away from it. */
 enum { ALL_BUT_SIGN_AND_LAST_12 = 0x7ffff000, ROUNDS_UP_TO_LEAST_NORMAL = 0x387ff000 };
 
-/* In the unit that computes: the C library would raise it in the x87 one. */
+/* In the SSE unit: feraiseexcept() would raise it in the x87 unit. */
 __attribute__((noinline, cold)) static void raise_underflow(void)
 {
     volatile float least = FLT_MIN;
@@ -41,7 +41,7 @@ __attribute__((noinline, cold)) static void raise_of_each_product(halves a, halv
     }
 }
 
-/* What was rounded no longer tells: look again at what came to 2^-14. */
+/* A rounded product does not tell: those that became 2^-14 are computed again in float32. */
 INLINE void raise_of_products(halves a, halves b, halves value)
 {
     const __m256i twice = _mm256_slli_epi16((__m256i)value, 1); /* without the sign */
@@ -69,8 +69,8 @@ INLINE half narrow_float(float x)
 }
 
 #if defined(__AVX512F__)
-/* 64 bytes are computed at a time, unlike for other dtypes: conversions are bound by a port that takes
- * one vector a cycle, however wide. */
+/* Vectors of 64 bytes, unlike for other dtypes: conversions are bound by one port that takes a vector per
+ * cycle, however wide. */
 typedef float floats __attribute__((vector_size(64)));
 typedef half halves __attribute__((vector_size(32)));
 
@@ -131,7 +131,8 @@ INLINE void raise_of_products(floats value)
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 
-typedef __fp16 half; /* C computes with it in float32; Arm judges underflow as NumPy does */
+typedef __fp16
+    half; /* C computes with it in float32; Arm detects underflow before rounding, as NumPy does */
 
 #define WIDE float
 #if !defined(__ARM_FEATURE_FP16_VECTOR_ARITHMETIC)

@@ -1,36 +1,35 @@
-/* Quotients of integers: made doubles, a piece at a time, and divided by the kernel for those. */
-enum { PIECE = 512 }; /* elements: two pieces of doubles stay in the first-level cache */
+/* Quotients of integers: converted to double in buffers, then divided by the float64 kernel. */
+enum { BUFFER_ELEMENTS = 512 }; /* two buffers of doubles stay in the first-level cache */
 
 typedef void converter(const char *from, ptrdiff_t step, ptrdiff_t n, double *to);
 
 INLINE void divide(converter *convert, elementwise_kernel *run, char *const data[],
                    const ptrdiff_t step[], ptrdiff_t n)
 {
-    double piece[2][PIECE];
-    char *const pieces[] = {(char *)piece[0], (char *)piece[1]};
-    ptrdiff_t piece_step[3] = {0, 0, step[2]};
+    double buffer[2][BUFFER_ELEMENTS];
+    ptrdiff_t buffer_step[3] = {0, 0, step[2]};
     for (int i = 0; i < 2; i++) {
         if (step[i] == 0) {
-            convert(data[i], 0, 1, piece[i]);
+            convert(data[i], 0, 1, buffer[i]);
         } else {
-            piece_step[i] = sizeof(double);
+            buffer_step[i] = sizeof(double);
         }
     }
-    for (ptrdiff_t done = 0; done < n; done += PIECE) {
-        const ptrdiff_t count = n - done < PIECE ? n - done : PIECE;
+    for (ptrdiff_t done = 0; done < n; done += BUFFER_ELEMENTS) {
+        const ptrdiff_t count = n - done < BUFFER_ELEMENTS ? n - done : BUFFER_ELEMENTS;
         for (int i = 0; i < 2; i++) {
             if (step[i] != 0) {
-                convert(data[i] + done * step[i], step[i], count, piece[i]);
+                convert(data[i] + done * step[i], step[i], count, buffer[i]);
             }
         }
-        char *const now[] = {pieces[0], pieces[1], data[2] + done * step[2]};
-        run(now, piece_step, count);
+        char *const now[] = {(char *)buffer[0], (char *)buffer[1], data[2] + done * step[2]};
+        run(now, buffer_step, count);
     }
 }
 
-/* As the conversion itself does it, of which only AVX-512 and NEON have vectors: the halves of x become
- * the lowest bits of 2^84 + 2^63 and of 2^52, what they add is taken away again, and the one rounding
- * is that of the sum. */
+/* int64 to double without AVX512DQ, by magic numbers: the upper half of x becomes the lowest bits of
+ * 2^84, the lower half those of 2^52; the constants are subtracted exactly, only the last addition
+ * rounds. (For signed x, 2^63 is added to the upper half and subtracted again.) */
 #if defined(__x86_64__) && !defined(__AVX512DQ__)
 INLINE double double_of_halves(uint64_t upper, uint64_t lower, double added)
 {
@@ -50,18 +49,18 @@ INLINE double double_of_int64(int64_t x)
                             ((uint64_t)x & 0xffffffffu) | 0x4330000000000000u,
                             0x1p84 + 0x1p63 + 0x1p52);
 }
-/* Where these come from far apart, the conversion of one is sooner done. */
-#define CONVERTED_ALONE sizeof(uint64_t)
+/* Strided, they are converted one by one by the scalar instruction: gathering them costs more. */
+#define SCALAR_CONVERSION_SIZE sizeof(uint64_t)
 #else
 #define double_of_uint64(x) (x)
 #define double_of_int64(x) (x)
-#define CONVERTED_ALONE 0
+#define SCALAR_CONVERSION_SIZE 0
 #endif
 
-/* Elements that do not lie next to each other are brought together first: vectors convert the rest. */
+/* Strided elements are gathered first, so that the conversion is vectorized. */
 #define DEFINE(name, kind, type, value)                                                            \
-    SCALAR static void convert_alone_##name(const char *from, ptrdiff_t step, ptrdiff_t n,         \
-                                            double *to)                                            \
+    SCALAR static void convert_each_##name(const char *from, ptrdiff_t step, ptrdiff_t n,          \
+                                           double *to)                                             \
     {                                                                                              \
         for (ptrdiff_t i = 0; i < n; i++) {                                                        \
             to[i] = (double)*(const type *)(from + i * step);                                      \
@@ -69,17 +68,17 @@ INLINE double double_of_int64(int64_t x)
     }                                                                                              \
     static void convert_##name(const char *from, ptrdiff_t step, ptrdiff_t n, double *to)          \
     {                                                                                              \
-        if (sizeof(type) == CONVERTED_ALONE && step != sizeof(type)) {                             \
-            convert_alone_##name(from, step, n, to);                                               \
+        if (sizeof(type) == SCALAR_CONVERSION_SIZE && step != sizeof(type)) {                      \
+            convert_each_##name(from, step, n, to);                                                \
             return;                                                                                \
         }                                                                                          \
-        type near[PIECE];                                                                          \
+        type gathered[BUFFER_ELEMENTS];                                                            \
         if (step != sizeof(type)) {                                                                \
             _Pragma("GCC unroll 4") for (ptrdiff_t i = 0; i < n; i++)                              \
             {                                                                                      \
-                near[i] = *(const type *)(from + i * step);                                        \
+                gathered[i] = *(const type *)(from + i * step);                                    \
             }                                                                                      \
-            from = (const char *)near;                                                             \
+            from = (const char *)gathered;                                                         \
         }                                                                                          \
         for (ptrdiff_t i = 0; i < n; i++) {                                                        \
             const type x = ((const type *)from)[i];                                                \
@@ -114,4 +113,4 @@ static const struct kernel rows_quotients[] = {FOR_ALL_TYPES(ROW){NULL, 0, 0, NU
 #undef ROW
 #undef FOR_ALL_TYPES
 #undef DEFINE
-#undef CONVERTED_ALONE
+#undef SCALAR_CONVERSION_SIZE

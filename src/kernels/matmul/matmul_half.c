@@ -3,8 +3,8 @@
 #include "matmul_kernels.h"
 
 #include "kernels/half_convert.h"
+#include "panel_transpose.h"
 #include "register_tile.h"
-#include "transpose.h"
 
 typedef uint16_t element;
 typedef float sum_element;
@@ -73,8 +73,8 @@ INLINE void convert_along_k(float *to, const char *from, ptrdiff_t unit_step, pt
             }
             halves_to_floats(halves, floats[unit]);
         }
-        transpose((const char *)floats, sizeof floats[0], units, units, end,
-                  (char *)(to + at * units), sizeof(float));
+        transpose_to_panel((const char *)floats, sizeof floats[0], units, units, end,
+                           (char *)(to + at * units), sizeof(float));
     }
 }
 

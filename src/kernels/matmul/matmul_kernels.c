@@ -8,12 +8,12 @@
 /* isas.h and matmul_isas.h are written by Meson from its tables. */
 enum {
 #define ISA(name, supported) ISA_##name,
-#include "isas.h"
+#include "kernels/isas.h"
 #undef ISA
 };
 
 #define MATMUL(dtype, isa) extern const struct matmul_kernel matmul_##dtype##_##isa;
-#include "matmul_isas.h"
+#include "kernels/matmul_isas.h"
 #undef MATMUL
 
 /* In ascending order of instruction sets. */
@@ -22,7 +22,7 @@ static const struct {
     const struct matmul_kernel *kernel;
 } rows[] = {
 #define MATMUL(dtype, isa) {ISA_##isa, &matmul_##dtype##_##isa},
-#include "matmul_isas.h"
+#include "kernels/matmul_isas.h"
 #undef MATMUL
 };
 

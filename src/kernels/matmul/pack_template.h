@@ -5,7 +5,7 @@
  *   WINOGRAD                   1: for Winograd's inner product, see winograd.h. The correction is stored as one
  *                              extra group of k, whose product is (1 + 0) (-sum a0 a1 - sum b0 b1)
  * Everything is inlined with a constant of_a. */
-#include "transpose.h"
+#include "panel_transpose.h"
 
 enum {
     MOST_UNITS = (int)ROWS > (int)COLUMNS ? (int)ROWS : (int)COLUMNS,
@@ -92,12 +92,12 @@ INLINE void pack_contiguous_k(bool of_a, lane *to, const char *from, ptrdiff_t u
     const ptrdiff_t end = k / (4 * GROUP) * (4 * GROUP);
     ptrdiff_t at = 0;
     if (of_a ? A_AS_WORDS : B_AS_WORDS) {
-        transpose(from, unit_step, count, units, end / GROUP, (char *)to, SIZE * GROUP);
+        transpose_to_panel(from, unit_step, count, units, end / GROUP, (char *)to, SIZE * GROUP);
         at = end;
     }
     for (; at < end; at += BLOCK) {
         const ptrdiff_t depth = end - at < BLOCK ? end - at : BLOCK;
-        transpose(from + at * SIZE, unit_step, count, units, depth, (char *)block, SIZE);
+        transpose_to_panel(from + at * SIZE, unit_step, count, units, depth, (char *)block, SIZE);
         pack_along_units(of_a, to + at / GROUP * group_words, (const char *)block, units * SIZE,
                          depth);
     }
