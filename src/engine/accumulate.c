@@ -1,5 +1,5 @@
-/* Running sums and products of integers. On several threads in two passes over blocks: what each block
- * comes to, then its results with what precedes it. */
+/* Running sums and products of integers. Several threads make two passes over blocks: first reduce each
+ * block, then accumulate it with the result of the blocks before as carry. */
 #include "accumulate.h"
 
 #include "kernels/kernels.h"
@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 enum {
-    BLOCKS_PER_THREAD = 4, /* nobody waits long for a thread that the system holds up */
+    BLOCKS_PER_THREAD = 4, /* short waits for a preempted thread */
     MOST_BLOCKS = 64,
 };
 
@@ -28,7 +28,7 @@ static ptrdiff_t length(const struct accumulation_split *split, int block)
     return left < split->elements ? left : split->elements;
 }
 
-/* The next block's carry is at first what this block alone comes to. */
+/* The carry of a block is first the reduction of the block before it alone. */
 static void reduce_blocks(void *context, int index)
 {
     (void)index;

@@ -1,4 +1,4 @@
-/* Rules, from top to bottom, for who computes a product, how, and on how many threads. */
+/* Plans a product: kernel or fallback, which algorithm, how many threads; then carries it out. */
 #include "matmul.h"
 
 #include "matmul_bool.h"
@@ -21,7 +21,7 @@ static double elements_of(const struct product *x)
 
 /* ---- kernel or fallback ---- */
 
-/* So small that looking closer at its shape would show in its time. */
+/* So small that a closer look at the shape would cost more than it gains. */
 static bool is_tiny(const struct product *x)
 {
     return x->batch == 1 && (x->m | x->k | x->n) < 2 * TINY_MULS && x->m * x->k * x->n <= TINY_MULS;
@@ -81,7 +81,7 @@ static void plan_fallback(struct matmul_plan *plan, const struct matmul_dtype *d
 
 /* ---- the order of rows and columns ---- */
 
-/* The step along one element means nothing: let it say "contiguous". */
+/* Axes of one element count as contiguous, whatever their step. */
 static void normalise(struct product *x, ptrdiff_t size)
 {
     if (x->m == 1) {
@@ -123,7 +123,7 @@ static bool wants_transposition(const struct matmul_kernel *kernel, const struct
     return x->n < x->m && x->n < (kernel->rows > 0 ? kernel->columns : 64 / size);
 }
 
-/* ---- how, and on how many threads ---- */
+/* ---- algorithm and threads ---- */
 
 static enum matmul_way way_of(const struct matmul_kernel *kernel, const struct product *x)
 {
@@ -157,7 +157,7 @@ static const struct matmul_kernel *kernel_for_packed(const struct matmul_kernel 
     return is_large ? matmul_kernel_find(kernel->kind, kernel->item_size, true) : kernel;
 }
 
-/* A few large products are better split themselves, many small ones by the stack. */
+/* Few large products are split themselves; of many small ones the stack is. */
 static void plan_threads(struct matmul_plan *plan)
 {
     const struct product *x = &plan->product;

@@ -1,4 +1,4 @@
-/* Up to MOST_DOT_ROWS rows of a are not packed as a whole: sums end at the first true product. */
+/* Up to MOST_DOT_ROWS rows of a are not packed in advance: most sums end at the first true product. */
 #include "matmul_bool.h"
 
 #include "matmul_split.h"
@@ -41,7 +41,7 @@ static void multiply(void *context, ptrdiff_t first, ptrdiff_t count)
                           left < count * CHUNK_ROWS ? left : count * CHUNK_ROWS);
 }
 
-/* Threads for one phase of a product that may have so many. */
+/* Threads for one phase of a product; 1 if the product itself has one. */
 static int phase_threads(const struct policy *policy, int threads, double ns)
 {
     return threads > 1 ? matmul_threads(policy, ns) : 1;

@@ -42,7 +42,7 @@ static ptrdiff_t quotient_up(ptrdiff_t n, ptrdiff_t size)
     return (n + size - 1) / size;
 }
 
-/* Of a panel of k. */
+/* Groups in a panel that is k deep. */
 static ptrdiff_t groups_of(const struct matmul_kernel *kernel, ptrdiff_t k)
 {
     return quotient_up(k, kernel->group) + kernel->extra_groups;
@@ -258,7 +258,7 @@ static void choose_outer_block(struct packed_product *packed, int attempt)
     packed->sums_bytes = packed->in_place ? 0 : packed->outer_rows * packed->sums_row;
 }
 
-/* So many blocks that every thread finds some. */
+/* Halves blocks until there are BLOCKS_PER_THREAD for each thread. */
 static void choose_blocks(struct packed_product *packed, int threads)
 {
     const struct matmul_kernel *kernel = packed->kernel;

@@ -5,7 +5,7 @@
 #include "kernels/matmul/matmul_kernels.h"
 #include "threads/policy.h"
 
-/* Memory that is there even when there is no other: panels of the smallest blocks fit it. */
+/* On the stack, for when allocation fails: panels of the smallest blocks fit. */
 enum { LAST_RESORT_BYTES = 20 << 10 };
 
 /* The first product of a stack, on up to `threads` threads. Without memory for large blocks it takes

@@ -1,4 +1,4 @@
-/* Chunks of a range are taken one after the other by the threads that come. */
+/* Threads take chunks of a range one after the other. */
 #include "matmul_split.h"
 
 #include "matmul_cutoffs.h"

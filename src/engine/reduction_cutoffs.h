@@ -8,9 +8,9 @@ enum {
      * lie apart take half a ns each. */
     REDUCTION_THREADS_BYTES = 800000,
     REDUCTION_THREADS_ELEMENTS = 40000,
-    /* Rows of integers come one by one if no cache holds the operand. */
+    /* Operands above exceed the caches: kernels of integers read one row at a time. */
     REDUCTION_FROM_MEMORY_BYTES = 16 << 20,
-    /* What a thread takes at a time is worth the trip. */
+    /* Least chunk of a thread: taking one costs little of its time. */
     REDUCTION_CHUNK_BYTES = 64 << 10,
     /* Reduced axes that are not one in memory are taken row by row if rows are at least so long. */
     REDUCTION_ROW_BYTES = 1024,

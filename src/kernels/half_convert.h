@@ -26,14 +26,13 @@ INLINE float half_to_float(uint16_t half)
         const float tiny = (float)magnitude * 0x1p-24f;
         return sign != 0 ? -tiny : tiny;
     }
-    /* The exponent's bias grows by 112, and once more to become that of infinities and NaNs. */
+    /* Rebias the exponent by 112; twice for infinities and NaNs, whose exponent is all ones. */
     const uint32_t special = magnitude >= 0x7c00u ? 112u << 23 : 0;
     return float_of_bits(sign | ((magnitude << 13) + (112u << 23) + special));
 }
 
 enum { HALF_BLOCK = 16 };
 
-/* HALF_BLOCK values at once. */
 INLINE void halves_to_floats(const uint16_t *from, float *to)
 {
 #if defined(__AVX512F__)
@@ -64,13 +63,13 @@ INLINE void halves_to_floats(const uint16_t *from, float *to)
 #endif
 }
 
-/* Any value; adds the flags that NumPy raises for it to `flags`: raising one takes ten times as long
- * as everything else here. */
+/* Rounds any float. The flags that NumPy raises are collected in `flags`: raising one takes ten times as
+ * long as the conversion. */
 static inline uint16_t float_to_half(uint32_t bits, int *flags)
 {
     const uint32_t sign = bits >> 16 & 0x8000u;
     const uint32_t magnitude = bits & 0x7fffffffu;
-    if (magnitude > 0x7f800000u) { /* a NaN keeps what fits of its payload, and stays one */
+    if (magnitude > 0x7f800000u) { /* a NaN keeps the upper payload bits, never becomes inf */
         const uint32_t nan = 0x7c00u | (magnitude >> 13 & 0x3ffu);
         return (uint16_t)(sign | (nan == 0x7c00u ? nan + 1 : nan));
     }
@@ -102,7 +101,7 @@ static inline uint16_t float_to_half(uint32_t bits, int *flags)
     return (uint16_t)(sign | half);
 }
 
-/* HALF_BLOCK values: normal ones and zeros in vectors, others one by one. */
+/* Converts normal values and zeros in vectors, others one by one. */
 INLINE void floats_to_halves(const float *from, uint16_t *to, int *flags)
 {
     enum { LANES = VECTOR_BYTES / sizeof(int32_t) };
@@ -116,7 +115,7 @@ INLINE void floats_to_halves(const float *from, uint16_t *to, int *flags)
         const words is_zero = magnitude == 0;
         special |= ((magnitude < 0x38800000) & ~is_zero) | (magnitude >= 0x477ff000);
 #if defined(__F16C__)
-        /* Raises nothing that `float_to_half` does not. */
+        /* Raises no flag that float_to_half() does not report. */
         const halves half = (halves)_mm256_cvtps_ph((__m256)bits, _MM_FROUND_TO_NEAREST_INT);
 #else
         const words rounded = (magnitude - (112 << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;

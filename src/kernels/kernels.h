@@ -22,15 +22,15 @@ struct kernel {
     elementwise_kernel *streaming; /* bypasses the cache when storing; NULL where the ISA cannot */
 };
 
-/* A reduction takes three steps: elements become accumulators, accumulators are combined, and what is
- * left is stored. Accumulators are as precise as NumPy's: float32 for float16, 64 bits for integers.
- * Floats are added in pairs, along a tree that depends on nothing but the number of elements. Cut
- * where `leaf` divides the index by a power of two, and combined in pairs by index again, a
- * reduction has the bits that it has in one go; integers may be cut anywhere. */
+/* A reduction has three steps: reduce elements to accumulators, combine accumulators, store the result.
+ * Accumulators are as precise as NumPy's: float32 for float16, 64 bits for integers. Floats are summed
+ * along a binary tree that depends on the number of elements alone: cut at multiples of leaf * 2^k
+ * elements, with partial results combined in pairs by index, a sum has the bits of the uncut one.
+ * Integers may be cut anywhere. */
 enum {
     ACCUMULATORS_BYTES = 64, /* the accumulators of one reduction before they are folded into one */
     LEAF_ROWS = 16,          /* the leaf of reduce_rows */
-    MOST_ROWS = 256,         /* that one call of reduce_rows takes */
+    MOST_ROWS = 256,         /* per call of reduce_rows */
     ROW_BYTES = 32768        /* accumulators of a row that stay in the second-level cache */
 };
 
@@ -38,24 +38,24 @@ struct reduction_kernel {
     const char *op;
     char kind; /* 'i' and 'u': signed and unsigned integers; 'f': floats; 'c': complex */
     size_t item_size;
-    size_t sum_size; /* of what one element becomes: two accumulators if complex */
+    size_t sum_size; /* bytes of one result's accumulator: twice as many if complex */
     ptrdiff_t leaf;
     /* Reduces n > 0 elements to ACCUMULATORS_BYTES of accumulators. */
     void (*reduce)(const char *data, ptrdiff_t step, ptrdiff_t n, void *accumulators);
-    /* Reduces n > 0 elements, `count` times, `next` bytes apart. */
+    /* `count` reductions of n > 0 elements each, which begin `next` bytes apart. */
     void (*reduce_each)(const char *data, ptrdiff_t step, ptrdiff_t n, ptrdiff_t next,
                         ptrdiff_t count, void *sums);
-    /* Reduces the columns, `next` bytes apart, of up to MOST_ROWS rows, `step` bytes apart. With
-     * `from_memory`, no cache holds them: integers then come one row after another. `scratch` is
-     * aligned to a cache line and has the size that reduction_scratch_bytes() tells. */
+    /* Reduces the columns, `next` bytes apart, of up to MOST_ROWS rows, `step` bytes apart.
+     * `from_memory`: the operand exceeds the caches, so integer kernels read one row at a time.
+     * `scratch` has reduction_scratch_bytes() and is aligned to a cache line. */
     void (*reduce_rows)(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
                         ptrdiff_t columns, bool from_memory, void *scratch, void *sums);
     void (*combine)(void *into, const void *later, size_t bytes);
     void (*fold)(const void *accumulators, void *sum);
-    /* Writes sums as items of `out_size` bytes, or, with `onto`, combines them with what is there. */
+    /* Writes sums as items of `out_size` bytes; `onto`: combines them with the items in `out`. */
     void (*store)(const void *sums, ptrdiff_t n, char *out, ptrdiff_t step, size_t out_size,
                   bool onto);
-    /* out[k] = in[0] ... in[k], all combined with `carry`, for integers as wide as out; else NULL. */
+    /* Running result: out[k] = carry op in[0] op ... op in[k]. NULL but for integers. */
     void (*accumulate)(uint64_t carry, const char *in, ptrdiff_t in_step, char *out,
                        ptrdiff_t out_step, ptrdiff_t n);
 };
@@ -77,13 +77,13 @@ const struct kernel *kernels_find(const char *op, char kind, size_t item_size);
 /* Likewise for reductions. */
 const struct reduction_kernel *reduction_kernel_find(const char *op, char kind, size_t item_size);
 
-/* Scratch memory of reduce_rows for rows of so many bytes of accumulators. */
+/* Scratch bytes that reduce_rows needs for rows with `row_bytes` of accumulators each. */
 size_t reduction_scratch_bytes(ptrdiff_t rows, size_t row_bytes);
 
 /* The instruction sets of this build in ascending order, the baseline first; NULL past the last. */
 const char *kernels_isa(int index);
 
-/* Whether that one may be used. */
+/* Whether kernels_isa(index) may be used. */
 bool kernels_isa_is_selected(int index);
 
 /* The highest instruction set in use. */

@@ -13,7 +13,7 @@
 
 enum {
     LINE_BYTES = 64,
-    /* From this size on it pays to align the output, so that a turn of the loop writes one whole
+    /* From this size on it pays to align the output, so that each iteration writes one whole
      * cache line: stores that alternate between two lines cost Intel up to 1.6 times. */
     ALIGNED_FROM_BYTES = 1024,
 };

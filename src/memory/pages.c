@@ -1,5 +1,5 @@
 /* Two threads that write to new memory would fault in the same large page, and both fill it with
- * zeros: so who computes a part of it populates it first. */
+ * zeros: so each thread populates the chunk that it is about to write. */
 #include "pages.h"
 
 #include <errno.h>

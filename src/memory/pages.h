@@ -4,8 +4,8 @@
 
 enum { LARGE_PAGE_BYTES = 2 << 20 };
 
-/* Lets the system make the pages in [first, end), at once and by this thread, where it has not; what is
- * there stays as it is. Nothing happens before Linux 5.14. */
+/* Faults in the pages in [first, end) from the calling thread; present ones keep their contents. Does nothing
+ * before Linux 5.14. */
 void pages_populate(const char *first, const char *end);
 
 #endif

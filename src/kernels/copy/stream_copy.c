@@ -1,4 +1,4 @@
-/* A copy whose result nobody reads from the cache. */
+/* A copy for results that are not read again soon. */
 #include "stream_copy.h"
 
 #include "kernels/vector.h"

@@ -1,4 +1,4 @@
-/* Copies the elements of a tile next to each other, whatever lay between them. */
+/* Packs the elements of a strided tile contiguously. */
 #include "tile_pack.h"
 
 #include "transpose.h"
@@ -44,7 +44,7 @@ INLINE void pack_repeated(size_t size, const struct tile *tile, char *to)
 }
 
 /* `side` columns, in blocks of `block` by `block` elements, of which the last ones may overlap those before.
- * Both are constants where this is inlined: the fewer instructions, the more lines are on their way. */
+ * Both are constants where this is inlined: fewer instructions keep more cache misses in flight. */
 INLINE void transpose_columns(size_t size, int block, int side,
                               void (*transpose)(const char *, ptrdiff_t, char *, ptrdiff_t),
                               const struct tile *tile, ptrdiff_t first, char *to)

@@ -1,4 +1,4 @@
-/* Copies of elements in two dimensions to a place without gaps. */
+/* Packing of two-dimensional strided operands. */
 #ifndef NUMC_TILE_PACK_H
 #define NUMC_TILE_PACK_H
 
@@ -11,10 +11,10 @@ struct tile {
     ptrdiff_t rows, columns, row_step, column_step;
 };
 
-/* Copies them to `to`, row by row, without gaps. */
+/* Copies them to `to`, contiguous in row-major order. */
 void tile_pack(size_t item_size, const struct tile *tile, char *to);
 
-/* Whether so many rows, whose columns are without gaps, are enough to be transposed by vectors. */
+/* Whether a tile of so many rows, with contiguous columns, is transposed by vectors. */
 bool tile_has_vectors(size_t item_size, ptrdiff_t rows);
 
 #endif

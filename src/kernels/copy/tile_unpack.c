@@ -1,5 +1,4 @@
-/* Copies elements that lie next to each other to where a matrix has them, and looks for those that
- * are infinite or not a number. */
+/* Copies contiguous elements to a strided tile, and looks for infinities and NaNs. */
 #include "tile_pack.h"
 #include "tile_unpack.h"
 

@@ -41,7 +41,7 @@ __attribute__((noinline, cold)) static void raise_of_each_product(halves a, halv
     }
 }
 
-/* A rounded product does not tell: those that became 2^-14 are computed again in float32. */
+/* Rounding hides the underflow: products that became 2^-14 are computed again in float32. */
 INLINE void raise_of_products(halves a, halves b, halves value)
 {
     const __m256i twice = _mm256_slli_epi16((__m256i)value, 1); /* without the sign */

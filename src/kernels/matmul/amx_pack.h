@@ -1,4 +1,4 @@
-/* Panels for AMX: limbs are separated, and rows transposed, by permutations of bytes and words. */
+/* Packs panels for AMX: separates limbs and transposes tiles, by permutations of bytes and words. */
 #include "amx_tiles.h"
 
 /* ---- transpositions ---- */
@@ -8,16 +8,16 @@ typedef uint32_t words __attribute__((vector_size(64), may_alias));
 typedef uint32_t half_words __attribute__((vector_size(32), may_alias));
 typedef uint32_t quarter_words __attribute__((vector_size(16), may_alias));
 
-/* 16 numbers of words of two vectors: those of the first, but where bit `distance` is set, those of the
- * second that lie `distance` before; and those of the second, but where it is not set. */
-#define WORD_OF_16(f, d)                                                                           \
+/* Butterfly of a transposition: swaps the words of `first` whose index has bit d with the words of `second`
+ * whose index has not. Shuffle indices: 0 to 15 are words of `first`, 16 to 31 of `second`. */
+#define INDICES_OF_16(f, d)                                                                        \
     f(0, d), f(1, d), f(2, d), f(3, d), f(4, d), f(5, d), f(6, d), f(7, d), f(8, d), f(9, d),      \
         f(10, d), f(11, d), f(12, d), f(13, d), f(14, d), f(15, d)
 #define LOWER(i, d) ((i) & (d) ? 16 + (i) - (d) : (i))
 #define UPPER(i, d) ((i) & (d) ? 16 + (i) : (i) + (d))
 #define EXCHANGE(d)                                                                                \
-    *first = __builtin_shufflevector(x, y, WORD_OF_16(LOWER, d));                                  \
-    *second = __builtin_shufflevector(x, y, WORD_OF_16(UPPER, d))
+    *first = __builtin_shufflevector(x, y, INDICES_OF_16(LOWER, d));                               \
+    *second = __builtin_shufflevector(x, y, INDICES_OF_16(UPPER, d))
 
 INLINE void exchange(words *first, words *second, int distance)
 {
@@ -37,7 +37,7 @@ INLINE void exchange(words *first, words *second, int distance)
     }
 }
 
-/* Block i of vector j becomes block j of vector i, of as many as fill a vector. */
+/* Transposes count x count blocks of words: block i of vector j and block j of vector i are swapped. */
 INLINE void transpose_blocks(words vectors[], int count)
 {
     const int width = AMX_ROWS / count;
@@ -52,28 +52,28 @@ INLINE void transpose_blocks(words vectors[], int count)
     }
 }
 
-/* Within a vector, byte i * count + j goes to j * (64 / count) + i. */
+/* De-interleaves the bytes of a vector: byte i * count + j moves to j * (64 / count) + i. */
 #define BYTE(i, count) ((i) % (64 / (count)) * (count) + (i) / (64 / (count)))
 #define BYTES_OF_4(i, n) BYTE(i, n), BYTE((i) + 1, n), BYTE((i) + 2, n), BYTE((i) + 3, n)
 #define BYTES_OF_16(i, n)                                                                          \
     BYTES_OF_4(i, n), BYTES_OF_4((i) + 4, n), BYTES_OF_4((i) + 8, n), BYTES_OF_4((i) + 12, n)
-#define SORTED(v, n)                                                                               \
+#define DEINTERLEAVED(v, n)                                                                        \
     (words) __builtin_shufflevector((bytes)(v), (bytes)(v), BYTES_OF_16(0, n), BYTES_OF_16(16, n), \
                                     BYTES_OF_16(32, n), BYTES_OF_16(48, n))
 
-/* Of 64 elements, vector i comes to hold limb i. */
+/* Splits 64 elements into limbs: afterwards vector i holds limb i of all of them. */
 INLINE void separate_limbs(words vectors[], int limbs)
 {
     for (int i = 0; i < limbs; i++) {
         switch (limbs) {
         case 2:
-            vectors[i] = SORTED(vectors[i], 2);
+            vectors[i] = DEINTERLEAVED(vectors[i], 2);
             break;
         case 4:
-            vectors[i] = SORTED(vectors[i], 4);
+            vectors[i] = DEINTERLEAVED(vectors[i], 4);
             break;
         case 8:
-            vectors[i] = SORTED(vectors[i], 8);
+            vectors[i] = DEINTERLEAVED(vectors[i], 8);
         }
     }
     transpose_blocks(vectors, limbs);
@@ -81,7 +81,7 @@ INLINE void separate_limbs(words vectors[], int limbs)
 
 /* ---- packing ---- */
 
-/* Loads `limbs` vectors from four places. */
+/* Loads `limbs` vectors, a quarter from each of four addresses `step` apart. */
 INLINE void load_quarters(words vectors[], const char *from, ptrdiff_t step, int limbs)
 {
     if (limbs >= 4) {
@@ -107,7 +107,7 @@ INLINE void load_quarters(words vectors[], const char *from, ptrdiff_t step, int
     }
 }
 
-/* A row of a tile for each of 16 units, 64 k in it next to each other. */
+/* Elements contiguous along k: a row of a tile is one unit, 64 k long. */
 INLINE void pack_along_k(char *to, const char *from, ptrdiff_t unit_step, int limbs)
 {
     for (int unit = 0; unit < AMX_ROWS; unit++) {
@@ -120,7 +120,7 @@ INLINE void pack_along_k(char *to, const char *from, ptrdiff_t unit_step, int li
     }
 }
 
-/* A row of a tile for each four k, the units next to each other; a word holds what a unit has of it. */
+/* Units contiguous: a row of a tile is four k; each of its words holds those of one unit. */
 INLINE void pack_along_units(char *to, const char *from, ptrdiff_t k_step, int limbs)
 {
     for (int row = 0; row < AMX_ROWS; row++) {
@@ -128,13 +128,13 @@ INLINE void pack_along_units(char *to, const char *from, ptrdiff_t k_step, int l
         load_quarters(vectors, from + 4 * row * k_step, k_step, limbs);
         separate_limbs(vectors, limbs);
         for (int limb = 0; limb < limbs; limb++) {
-            const words sorted = SORTED(vectors[limb], 16);
-            memcpy(to + limb * AMX_BYTES + row * AMX_ROW_BYTES, &sorted, AMX_ROW_BYTES);
+            const words row_words = DEINTERLEAVED(vectors[limb], 16);
+            memcpy(to + limb * AMX_BYTES + row * AMX_ROW_BYTES, &row_words, AMX_ROW_BYTES);
         }
     }
 }
 
-/* Turns rows for units into rows for four k, or back. */
+/* Converts between tiles whose rows are units and tiles whose rows are four k. */
 INLINE void transpose_tiles(char *tile, int limbs)
 {
     for (int limb = 0; limb < limbs; limb++) {
@@ -145,7 +145,7 @@ INLINE void transpose_tiles(char *tile, int limbs)
     }
 }
 
-/* Packs up to 16 units and 64 k, filled up with zeros, to a tile for each limb. */
+/* Packs up to 16 units by 64 k, padded with zeros, into one tile for each limb. */
 INLINE void pack_tiles(char *to, const char *from, ptrdiff_t unit_step, ptrdiff_t k_step,
                        ptrdiff_t units, ptrdiff_t depth, int limbs, bool rows_are_units)
 {
@@ -172,7 +172,7 @@ INLINE void pack_tiles(char *to, const char *from, ptrdiff_t unit_step, ptrdiff_
     }
 }
 
-/* Packs `count` units of up to 16 for each tile. */
+/* Packs `count` units, 16 to a tile. */
 INLINE void pack_panel(char *panel, const char *from, ptrdiff_t unit_step, ptrdiff_t k_step,
                        ptrdiff_t count, ptrdiff_t k, int tiles_across, int limbs,
                        bool rows_are_units)

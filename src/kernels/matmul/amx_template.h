@@ -1,7 +1,7 @@
-/* The kernel of one integer dtype on AMX, for large products. What the file that includes it defines:
+/* The kernel of one integer dtype on AMX, for large products. The file that includes it defines:
  *   element, LIMBS             the dtype, and its bytes
- *   TILES_DOWN, TILES_ACROSS   the processor's tiles in a register tile of c
- * Together with places, of which up to four are summed at a time, there are four tiles of sums. */
+ *   TILES_DOWN, TILES_ACROSS   AMX tiles in a register tile of c
+ * TILES_DOWN * TILES_ACROSS * PLACES is 4, the number of AMX tiles for sums. */
 #include "amx_pack.h"
 
 #include <sys/syscall.h>
@@ -21,7 +21,7 @@ static void pack_b(char *panel, const char *from, ptrdiff_t column, ptrdiff_t k_
     pack_panel(panel, from, column, k_step, count, k, TILES_ACROSS, LIMBS, false);
 }
 
-/* Of an element, given the sums of its first place. */
+/* One element of c from the sums of its places; `sums` points to that of place 0. */
 INLINE element join_places(const uint32_t *sums)
 {
     enum { STEP = AMX_ROWS * AMX_ROWS };
@@ -29,7 +29,7 @@ INLINE element join_places(const uint32_t *sums)
     for (int place = 0; place < PLACES; place++) {
         joined += (element)((element)sums[place * STEP] << 8 * place);
     }
-    uint32_t upper = 0; /* vectors of these are half as many */
+    uint32_t upper = 0; /* 32 bits suffice, and take half the vectors */
     for (int place = PLACES; place < LIMBS; place++) {
         upper += sums[place * STEP] << 8 * (place - PLACES);
     }
@@ -52,7 +52,7 @@ INLINE void add_sums(const uint32_t *sums, char *c, ptrdiff_t c_row, bool accumu
     }
 }
 
-/* Where bits beyond would count, places 0 to 3, a sum holds at most 4 * 4096 * 255^2 < 2^32. */
+/* No overflow where it would count: places 0 to 3 hold at most 4 * 4096 * 255^2 < 2^32. */
 static void compute_tile(const char *a, const char *b, ptrdiff_t groups, char *c, ptrdiff_t c_row,
                          bool accumulate)
 {
@@ -73,7 +73,7 @@ static void compute_tile(const char *a, const char *b, ptrdiff_t groups, char *c
     add_sums(&sums[0][0][0][0], c, c_row, accumulate);
 }
 
-/* A process has to ask Linux for the registers, 8 KiB of every thread that uses them. */
+/* Linux grants AMX registers, 8 KiB of state per thread, to processes that ask. */
 static bool ask_for_tiles(void)
 {
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };

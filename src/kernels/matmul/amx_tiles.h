@@ -1,16 +1,16 @@
-/* AMX multiplies 16 rows of 64 bytes by 16 columns at a time. The bytes of an element are its limbs; products of
- * limbs count whose place lies within the element. */
+/* AMX multiplies 16 rows of 64 bytes by 16 columns at a time. An element is split into limbs, its bytes; of the
+ * products of limbs, only those whose place lies within the element count. */
 #include "kernels/vector.h"
 
 #include <immintrin.h>
 
 enum {
     GROUP_K = 64,
-    AMX_ROWS = 16, /* from here on the processor's tiles */
+    AMX_ROWS = 16, /* of a hardware tile */
     AMX_ROW_BYTES = 64,
     AMX_BYTES = AMX_ROWS * AMX_ROW_BYTES,
-    SUM_TILES = 4, /* of which a chain of additions each can be under way */
-    /* Sums are added to c once for each panel; both panels come from the second level of cache. */
+    SUM_TILES = 4, /* independent accumulators hide the latency of a multiplication */
+    /* Panels of a and b come from the second-level cache; sums are added to c once per panel. */
     PANEL_BYTES = 64 << 10,
 };
 
@@ -52,11 +52,11 @@ INLINE void store_sums(uint32_t sums[SUM_TILES][AMX_ROWS][AMX_ROWS])
     _tile_stored(3, sums[3], AMX_ROW_BYTES);
 }
 
-/* ---- products of one group of k, from tiles 4 to 7; panels have a tile for each limb ---- */
+/* ---- products of one group of k, operands in tiles 4 to 7; a panel has a tile for each limb ---- */
 
 #define LOAD(tile, panel, at) _tile_loadd(tile, (panel) + (at)*AMX_BYTES, AMX_ROW_BYTES)
 
-/* Each of two tiles of a, the first one and another, by each of the first two of b. */
+/* Tiles 0 and `other` of a by tiles 0 and 1 of b. */
 INLINE void multiply_pairs(const char *a, int other, const char *b)
 {
     LOAD(4, a, 0);
@@ -69,13 +69,13 @@ INLINE void multiply_pairs(const char *a, int other, const char *b)
     _tile_dpbuud(3, 5, 7);
 }
 
-/* Sums of 2 x 2 tiles. */
+/* One limb: 2 x 2 tiles of c. */
 INLINE void multiply_1(const char *a, const char *b)
 {
     multiply_pairs(a, 1, b);
 }
 
-/* Sums of places 0 and 1, for two tiles below each other. */
+/* Two limbs: places 0 and 1 of 2 x 1 tiles of c. */
 INLINE void multiply_2(const char *a, const char *b)
 {
     multiply_pairs(a, 2, b);
@@ -85,20 +85,20 @@ INLINE void multiply_2(const char *a, const char *b)
     _tile_dpbuud(3, 5, 6);
 }
 
-/* A limb of a meets those of b that make four places, the highest first. Those of b but the first are
- * what the next limb of a begins with: three tiles are enough for all of them. */
-#define MEET_3(a_limb, first, second, third)                                                       \
+/* Multiplies one limb of a by the limbs of b that contribute to the four places, the highest place first. The
+ * next limb of a needs all but one of the same limbs of b: three tiles in rotation hold them. */
+#define MULTIPLY_BY_3(a_limb, first, second, third)                                                \
     LOAD(4, a, a_limb);                                                                            \
     _tile_dpbuud(3, 4, first);                                                                     \
     _tile_dpbuud(2, 4, second);                                                                    \
     _tile_dpbuud(1, 4, third)
-#define MEET_4(a_limb, first, second, third, b_limb)                                               \
-    MEET_3(a_limb, first, second, third);                                                          \
+#define MULTIPLY_BY_4(a_limb, first, second, third, b_limb)                                        \
+    MULTIPLY_BY_3(a_limb, first, second, third);                                                   \
     LOAD(first, b, b_limb);                                                                        \
     _tile_dpbuud(0, 4, first)
-/* The last three limbs of a, which meet the lowest ones of b. */
-#define MEET_THE_LAST(a_limb, third, second, first)                                                \
-    MEET_3(a_limb, third, second, first);                                                          \
+/* The last three limbs of a, by the lowest limbs of b. */
+#define MULTIPLY_LAST_3(a_limb, third, second, first)                                              \
+    MULTIPLY_BY_3(a_limb, third, second, first);                                                   \
     LOAD(4, a, (a_limb) + 1);                                                                      \
     _tile_dpbuud(3, 4, second);                                                                    \
     _tile_dpbuud(2, 4, first);                                                                     \
@@ -111,8 +111,8 @@ INLINE void multiply_4(const char *a, const char *b)
     LOAD(5, b, 3);
     LOAD(6, b, 2);
     LOAD(7, b, 1);
-    MEET_4(0, 5, 6, 7, 0);
-    MEET_THE_LAST(1, 6, 7, 5);
+    MULTIPLY_BY_4(0, 5, 6, 7, 0);
+    MULTIPLY_LAST_3(1, 6, 7, 5);
 }
 
 /* Sums of places 4 to 7. */
@@ -121,15 +121,15 @@ INLINE void multiply_8(const char *a, const char *b)
     LOAD(5, b, 7);
     LOAD(6, b, 6);
     LOAD(7, b, 5);
-    MEET_4(0, 5, 6, 7, 4);
-    MEET_4(1, 6, 7, 5, 3);
-    MEET_4(2, 7, 5, 6, 2);
-    MEET_4(3, 5, 6, 7, 1);
-    MEET_4(4, 6, 7, 5, 0);
-    MEET_THE_LAST(5, 7, 5, 6);
+    MULTIPLY_BY_4(0, 5, 6, 7, 4);
+    MULTIPLY_BY_4(1, 6, 7, 5, 3);
+    MULTIPLY_BY_4(2, 7, 5, 6, 2);
+    MULTIPLY_BY_4(3, 5, 6, 7, 1);
+    MULTIPLY_BY_4(4, 6, 7, 5, 0);
+    MULTIPLY_LAST_3(5, 7, 5, 6);
 }
 
-/* All products of that many limbs; with 8, only those that 4 do not have. */
+/* All products that count for `limbs` limbs; for 8, only those of places 4 to 7. */
 INLINE void multiply(const char *a, const char *b, int limbs)
 {
     switch (limbs) {

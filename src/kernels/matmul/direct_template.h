@@ -2,8 +2,8 @@
  *   element, wide       the dtype, and the type that computes an element
  *   short_lane          lanes in which vectors of 16 bytes and less are summed
  *   NARROWEST, WIDEST   bytes of the shortest vector, 4, 8 or 16, and of the longest, up to 64
- *   FUSED               floats: add_product(c, a, b) is c + a * b, rounded once; add_products_16() and so on
- *                       are the same for vectors of so many bytes */
+ *   FUSED               floats: add_product(c, a, b) is c + a * b, rounded once; add_products_16(),
+ *                       _32() and _64() are the same for vectors of that many bytes */
 
 INLINE wide sum_of_products(const char *a, const char *b, ptrdiff_t a_step, ptrdiff_t b_step,
                             ptrdiff_t k)
@@ -20,95 +20,94 @@ INLINE wide sum_of_products(const char *a, const char *b, ptrdiff_t a_step, ptrd
     return sum;
 }
 
-#define FEW_BYTES 16
+#define BLOCK_VECTOR_BYTES 16
 #define LANE short_lane
 #include "direct_block.h"
 #if NARROWEST == 4
-#define FEW_BYTES 4
+#define BLOCK_VECTOR_BYTES 4
 #define LANE short_lane
 #include "direct_block.h"
 #endif
 #if NARROWEST <= 8
-#define FEW_BYTES 8
+#define BLOCK_VECTOR_BYTES 8
 #define LANE short_lane
 #include "direct_block.h"
 #endif
 #if WIDEST > 16
-#define FEW_BYTES 32
+#define BLOCK_VECTOR_BYTES 32
 #define LANE element
 #include "direct_block.h"
 #endif
 #if WIDEST > 32
-#define FEW_BYTES 64
+#define BLOCK_VECTOR_BYTES 64
 #define LANE element
 #include "direct_block.h"
 #endif
 
-INLINE void row_group(const struct product *x, ptrdiff_t row, int rows, int vectors)
+INLINE void compute_rows(const struct product *x, ptrdiff_t row, int rows, int vectors)
 {
     const ptrdiff_t end = x->n * (ptrdiff_t)sizeof(element);
     ptrdiff_t at = 0;
     for (; at + vectors * WIDEST <= end; at += vectors * WIDEST) {
         JOIN(block, WIDEST)(x, row, at, rows, vectors);
     }
-    JOIN(rest_by, WIDEST)(x, row, at, rows);
+    JOIN(compute_rest, WIDEST)(x, row, at, rows);
 }
 
-/* Where a row is shorter than a vector. */
-INLINE void short_row_group(const struct product *x, ptrdiff_t row, int rows)
+/* Rows shorter than the longest vector. */
+INLINE void compute_short_rows(const struct product *x, ptrdiff_t row, int rows)
 {
 #if NARROWEST == 4
     if (x->n * (ptrdiff_t)sizeof(element) < 8) {
-        rest_by_4(x, row, 0, rows);
+        compute_rest_4(x, row, 0, rows);
         return;
     }
 #endif
 #if NARROWEST <= 8
     if (x->n * (ptrdiff_t)sizeof(element) < 16) {
-        rest_by_8(x, row, 0, rows);
+        compute_rest_8(x, row, 0, rows);
         return;
     }
 #endif
 #if WIDEST > 32
     if (x->n * (ptrdiff_t)sizeof(element) >= 32) {
-        rest_by_32(x, row, 0, rows);
+        compute_rest_32(x, row, 0, rows);
         return;
     }
 #endif
-    rest_by_16(x, row, 0, rows);
+    compute_rest_16(x, row, 0, rows);
 }
 
-static void by_columns(const struct product *x)
+static void compute_by_vectors(const struct product *x)
 {
     const bool is_short = x->n * (ptrdiff_t)sizeof(element) < WIDEST;
     ptrdiff_t row = 0;
     for (; row + 4 <= x->m; row += 4) {
         if (is_short) {
-            short_row_group(x, row, 4);
+            compute_short_rows(x, row, 4);
         } else {
-            row_group(x, row, 4, 2);
+            compute_rows(x, row, 4, 2);
         }
     }
     if (row + 2 <= x->m) {
         if (is_short) {
-            short_row_group(x, row, 2);
+            compute_short_rows(x, row, 2);
         } else {
-            row_group(x, row, 2, 4);
+            compute_rows(x, row, 2, 4);
         }
         row += 2;
     }
     if (row < x->m) {
         if (is_short) {
-            short_row_group(x, row, 1);
+            compute_short_rows(x, row, 1);
         } else {
-            row_group(x, row, 1, 8);
+            compute_rows(x, row, 1, 8);
         }
     }
 }
 
-/* With constant steps the compiler makes vectors of it where the order allows, which takes longer for a few
- * elements. */
-INLINE void by_dots(const struct product *x, ptrdiff_t a_step, ptrdiff_t b_step)
+/* Called with constant steps where vectors pay: the compiler vectorizes sums of integers. */
+INLINE void compute_by_dots(const struct product *x, ptrdiff_t a_step, ptrdiff_t b_step)
 {
     for (ptrdiff_t row = 0; row < x->m; row++) {
         for (ptrdiff_t column = 0; column < x->n; column++) {
@@ -125,19 +124,19 @@ static void compute_directly(const struct product *x)
     const ptrdiff_t size = sizeof(element);
     if (x->b.column_step == size && x->c.column_step == size && x->n > 1 &&
         x->n * size >= NARROWEST) {
-        by_columns(x);
+        compute_by_vectors(x);
     } else if (x->a.column_step == size && x->b.row_step == size && x->k >= 16) {
-        by_dots(x, size, size);
+        compute_by_dots(x, size, size);
     } else {
-        by_dots(x, x->a.column_step, x->b.row_step);
+        compute_by_dots(x, x->a.column_step, x->b.row_step);
     }
 }
 
 typedef void compute_block(const struct product *x, ptrdiff_t row, ptrdiff_t at, int rows,
                            int vectors);
 
-/* Rows of c are `vectors` vectors, at most a cache line. While one product is computed, the next one may be
- * on its way. */
+/* Rows of c are `vectors` vectors, at most a cache line. `fetch_ahead`: prefetch the operands of
+ * the next product. */
 INLINE void narrow_stack(const struct product *first, int vectors, compute_block *compute,
                          bool fetch_ahead)
 {

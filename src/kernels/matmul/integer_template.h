@@ -1,4 +1,5 @@
-/* The kernel of one integer dtype, of what the dtype's file says of tiles, packing and short vectors. */
+/* The kernel of one integer dtype. The file that includes it defines the parameters of the three templates
+ * below. */
 #include "direct_template.h"
 
 enum { IN_ORDER = 0 };

@@ -1,5 +1,5 @@
-/* Products of truth values as bits: a set bit of a row of a ORs a row of b into the row of c, 64 columns to a
- * word, until every bit of the sum is set. */
+/* Products of bool as bit matrices, 64 columns to a word: each set bit of a row of a ORs a row of b into the
+ * row of c, until all of its bits are set. */
 #include "matmul_kernels.h"
 
 #include "kernels/vector.h"
@@ -9,8 +9,7 @@ static ptrdiff_t at_most_64(ptrdiff_t count)
     return count < 64 ? count : 64;
 }
 
-/* Which of eight contiguous bytes are true: bit 7 of each that is not 0; then the multiplication
- * gathers these. */
+/* One bit for each of eight bytes, 1 where it is not 0: sets bit 7 of these, then gathers by multiplication. */
 INLINE uint64_t eight_true_bits(const char *from)
 {
     uint64_t bytes;
@@ -20,7 +19,7 @@ INLINE uint64_t eight_true_bits(const char *from)
     return bytes * 0x0102040810204080u >> 56;
 }
 
-/* Which of 64 contiguous bytes are true. */
+/* The same for 64 bytes. */
 INLINE uint64_t true_bits(const char *from)
 {
 #if defined(__AVX512BW__)
@@ -51,7 +50,7 @@ INLINE uint64_t true_bits(const char *from)
 #endif
 }
 
-/* Transposes 64 words of 64 bits: exchanges quadrants of ever smaller squares. */
+/* Transposes 64 x 64 bits: swaps the off-diagonal quadrants of ever smaller squares. */
 static void transpose_bits(uint64_t words[64])
 {
     uint64_t mask = 0x00000000ffffffffu;
@@ -80,14 +79,14 @@ static uint64_t few_true_bits(const char *from, ptrdiff_t step, ptrdiff_t count)
     return bits;
 }
 
-/* The last of a contiguous row, up to 64 after `before` others, which may be read with them. */
+/* `count` <= 64 bytes of a contiguous row; may read some of the `before` bytes in front of them. */
 static uint64_t last_true_bits(const char *from, ptrdiff_t before, ptrdiff_t count)
 {
     return before + count < 64 || count == 0 ? few_true_bits(from, 1, count)
                                              : true_bits(from + count - 64) >> (64 - count);
 }
 
-/* Rows are contiguous: reads along them, and transposes. */
+/* The packed rows are columns in memory, contiguous across: reads along memory and transposes. */
 static void pack_across(uint64_t *bits, ptrdiff_t words, const char *from, ptrdiff_t step,
                         ptrdiff_t rows, ptrdiff_t count)
 {
@@ -124,7 +123,7 @@ static void pack_bits(uint64_t *bits, ptrdiff_t words, const char *from, ptrdiff
     }
 }
 
-/* Eight bytes of eight bits: copies of these, one of them kept in each byte and moved to its lowest. */
+/* Eight bits to eight bytes of 0 or 1: byte i keeps bit i of a copy and moves it to bit 0. */
 INLINE uint64_t eight_bytes(uint64_t bits)
 {
     const uint64_t bytes = (bits & 0xff) * 0x0101010101010101u & 0x8040201008040201u;
@@ -174,7 +173,8 @@ static void unpack_bits(char *to, ptrdiff_t step, uint64_t bits, ptrdiff_t count
     }
 }
 
-/* The sum of `words` words, one vector of them, of one row; past the last column `sum` is all ones. */
+/* ORs the rows of b that one row of a selects into `sum`. Bits past the last column must be set, so that
+ * "all bits set" ends the sum early. */
 INLINE void or_rows(uint64_t *sum, const uint64_t *a, ptrdiff_t a_words, const uint64_t *b,
                     ptrdiff_t b_words, ptrdiff_t words)
 {
@@ -230,17 +230,17 @@ static void multiply_bits(const uint64_t *a, ptrdiff_t a_words, const uint64_t *
     }
 }
 
-/* 64 k of `m` rows at a time, and of a no more than some column needs. */
+/* Dot products with up to 16 rows of a, 64 k at a time. Rows of a are packed on demand: sums mostly end early. */
 INLINE void dots_of_rows(const struct product *matrices, uint64_t *a, ptrdiff_t m)
 {
-    /* Bytes may alias anything but what has no address. */
+    /* A local copy: stores to c, bytes, could alias the struct. */
     const struct product x = *matrices;
     const ptrdiff_t words = (x.k + 63) / 64;
     const unsigned all = (1u << m) - 1;
     const char *b = x.b.data;
     char *c = x.c.data;
     ptrdiff_t packed = 0;
-    /* Where most products are true, the first one of each sum decides, as in NumPy's loop. */
+    /* k = 0 by itself: where most elements are true, it decides, as in NumPy's loop. */
     unsigned first = 0;
     for (ptrdiff_t row = 0; row < m && x.k > 0; row++) {
         first |= (unsigned)(x.a.data[row * x.a.row_step] != 0) << row;
@@ -289,7 +289,7 @@ static void dots_of_bits(const struct product *x, uint64_t *a)
     }
 }
 
-/* As NumPy does it: until the first true product. */
+/* NumPy's loop: each sum ends at the first true product. */
 static void by_elements_bool(const struct product *x, ptrdiff_t from_column)
 {
     for (ptrdiff_t row = 0; row < x->m; row++) {

@@ -37,9 +37,9 @@ INLINE lanes total(const lanes *sum)
 
 _Static_assert((int)ROWS <= (int)COLUMNS, "what fits a panel of b fits one of a");
 
-/* ---- packing: HALF_BLOCK elements are converted at once, contiguous wherever they are ---- */
+/* ---- packing: HALF_BLOCK elements are converted at once ---- */
 
-/* The rows or columns of a panel are contiguous, all `units` of them there. */
+/* The units of a full panel (rows of a or columns of b) are contiguous. */
 INLINE void convert_along_units(float *to, const char *from, ptrdiff_t k_step, ptrdiff_t k,
                                 int units)
 {
@@ -132,7 +132,7 @@ static void round_sums(const char *sums, ptrdiff_t sums_row, char *c, ptrdiff_t 
     }
 }
 
-/* Fused where tiles are: the flags of infinities and NaNs are the same. */
+/* Fused where compute_tile is, so that infinities and NaNs raise the same flags. */
 INLINE float add_product(float sum, float a, float b)
 {
 #if defined(__FMA__) || defined(__aarch64__)

@@ -1,4 +1,4 @@
-/* What a matrix product is made of: packed panels, and tiles of the result computed from them.
+/* Kernels for matrix products: packing of panels, and the micro-kernel that computes a register tile.
  * Knows nothing of Python, NumPy, threads or block sizes. */
 #ifndef NUMC_MATMUL_KERNELS_H
 #define NUMC_MATMUL_KERNELS_H
@@ -11,8 +11,8 @@
 
 enum { MOST_DOT_ROWS = 16 };
 
-/* Truth values, 64 to a word; sums are ORs. A row of `words` words belongs to a row of a, its bits to
- * k, and another to a k of b, its bits to columns. */
+/* Products of bool as bit matrices, 64 elements to a word; a sum is an OR. A packed row of a has one bit
+ * for each k, a packed row of b (one k) one bit for each column. */
 struct matmul_bits {
     /* Packs rows whose elements are `step` apart; the bits past `count` are zero. */
     void (*pack)(uint64_t *bits, ptrdiff_t words, const char *from, ptrdiff_t row, ptrdiff_t step,
@@ -20,62 +20,60 @@ struct matmul_bits {
     /* Computes all columns of `rows` rows of c. */
     void (*multiply)(const uint64_t *a, ptrdiff_t a_words, const uint64_t *b, ptrdiff_t b_words,
                      const struct product *x, ptrdiff_t first_row, ptrdiff_t rows);
-    /* The whole product of up to MOST_DOT_ROWS rows, given room for their bits, the words of one k
-     * next to each other; k of b next to each other. */
+    /* The whole product for at most MOST_DOT_ROWS rows of a, where k is contiguous in b. `room` takes
+     * the packed rows of a, one word of each row after the other. */
     void (*dots)(const struct product *x, uint64_t *room);
-    /* The whole product, unpacked; fast where the columns of b are next to each other. */
+    /* The whole product, unpacked; fast where columns of b are contiguous. */
     void (*direct)(const struct product *x);
 };
 
-/* How one dtype is multiplied on one instruction set. A panel holds `rows` rows of a, or `columns`
- * columns of b, in a form of the kernel's own, the elements of one group of k next to each other.
- * Sums of floats run over k in ascending order, in tiles as in `direct`: the result depends neither
- * on blocks nor on which of them computed it. */
+/* The kernel of one dtype on one instruction set. A panel holds `rows` rows of a, or `columns` columns of b,
+ * in the kernel's own format, with the elements of one group of k contiguous. Sums of floats run over k
+ * in ascending order in `tile` and in `direct`: bits depend neither on blocks nor on which of both is used. */
 struct matmul_kernel {
     char
         kind; /* 'i': integers modulo 2^n; 'e': half, summed in float; 'f': floats; 'b': bits only */
     size_t item_size;
-    bool (*prepare)(void);   /* comes first, once; false: it cannot be used. May be NULL */
-    size_t sum_size;         /* of an element of a tile */
-    ptrdiff_t rows, columns; /* of a tile; 0: there is only `direct` */
-    ptrdiff_t group; /* so many k are packed together; the last group is filled with zeros */
-    ptrdiff_t
-        extra_groups; /* of a panel; 1: the correction of Winograd's product, see matmul_pack.h */
-    size_t a_group_bytes;  /* of one row */
-    size_t b_group_bytes;  /* of one column */
-    ptrdiff_t panel_bytes; /* of b, for a tile at a time; 0: what the first cache holds */
+    bool (*prepare)(void);   /* called once before use; false: cannot be used. May be NULL */
+    size_t sum_size;         /* bytes of a tile's element */
+    ptrdiff_t rows, columns; /* of a register tile; 0: only `direct` exists */
+    ptrdiff_t group;        /* consecutive k packed together; the last group is padded with zeros */
+    ptrdiff_t extra_groups; /* extra groups of k; 1: Winograd's correction, see pack_template.h */
+    size_t a_group_bytes;   /* of one row */
+    size_t b_group_bytes;   /* of one column */
+    ptrdiff_t panel_bytes;  /* of b, per call of `tile`; 0: PANEL_BYTES of the engine */
 
-    /* Packs `count` rows or columns into a panel, and fills it up with copies of the last of them:
-     * zeros would raise flags when they meet infinities. */
+    /* Packs `count` rows or columns into a panel, and pads it with copies of the last: zeros
+     * times infinities would raise flags. */
     void (*pack_a)(char *panel, const char *from, ptrdiff_t row, ptrdiff_t k_step, ptrdiff_t count,
                    ptrdiff_t k);
     void (*pack_b)(char *panel, const char *from, ptrdiff_t column, ptrdiff_t k_step,
                    ptrdiff_t count, ptrdiff_t k);
-    /* What a thread calls before tiles, and after them. May be NULL. */
+    /* Each thread calls these before its first and after its last tile. May be NULL. */
     void (*begin)(void), (*end)(void);
-    /* Computes a whole tile; its columns are next to each other. */
+    /* Computes a whole register tile into c, whose columns are contiguous. */
     void (*tile)(const char *a, const char *b, ptrdiff_t groups, char *c, ptrdiff_t c_row,
                  bool accumulate);
-    /* Turns sums, whose columns are next to each other, into elements of the result; NULL: they are
-     * elements. */
+    /* Converts sums, whose columns are contiguous, to elements of the result; NULL: they are
+     * elements already. */
     void (*finish)(const char *sums, ptrdiff_t sums_row, char *c, ptrdiff_t c_row,
                    ptrdiff_t c_column, ptrdiff_t rows, ptrdiff_t columns);
-    /* The whole product, unpacked; fast where the columns of b and of c, or k in a and in b, are next
-     * to each other. NULL in kernels that are for large products only. */
+    /* The whole product, unpacked; fast where columns are contiguous in b and c, or k in a and b.
+     * NULL in kernels for large products only. */
     void (*direct)(const struct product *x);
-    /* The same for a whole stack, without a call for each: rows of c are of stack_row_bytes or twice as
-     * many, those of b and c are contiguous, and m is a multiple of 4. May be NULL. */
+    /* `direct` for a whole stack in one call. Rows of c have stack_row_bytes or twice as many, rows of b
+     * and c are contiguous, m is a multiple of 4. May be NULL. */
     ptrdiff_t stack_row_bytes;
     void (*stack)(const struct product *x);
-    const struct matmul_bits *bits; /* of truth values; NULL for all others */
+    const struct matmul_bits *bits; /* of bool; NULL for all others */
 };
 
-/* The best of the processor, within kernels_restrict(); NULL where no instruction set has any. Only with
- * `large` those that do not pay for small products. */
+/* The best of the processor, within kernels_restrict(); NULL if there is none. `large`: kernels that pay
+ * for large products only are considered as well. */
 const struct matmul_kernel *matmul_kernel_find(char kind, size_t item_size, bool large);
 
-/* Kernel number `index` of an instruction set, whatever is selected; NULL past the last, or if the processor lacks
- * it. */
+/* Kernel number `index` of an instruction set, whatever is selected; NULL past the last, or if the
+ * processor lacks it. */
 const struct matmul_kernel *matmul_kernel_of_isa(const char *isa, int index);
 
 #endif

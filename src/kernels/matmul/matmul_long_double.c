@@ -1,4 +1,4 @@
-/* Products of long doubles: panels of plain copies, and a tile as large as the x87 stack allows. Products are
+/* Products of long doubles: panels are plain copies, the tile is as large as the x87 stack allows. Products are
  * added in ascending order of k, so that a sum has the bits of NumPy's loop. */
 #include "matmul_kernels.h"
 
@@ -22,7 +22,7 @@ INLINE void encode_b(const element *e, lane *word)
 
 #include "pack_template.h"
 
-/* Rows and columns alike. */
+/* Rows of a and columns of b have the same format. */
 static void pack_units(char *panel, const char *from, ptrdiff_t unit_step, ptrdiff_t k_step,
                        ptrdiff_t count, ptrdiff_t k)
 {

@@ -15,7 +15,7 @@ enum { VECTORS = TILE_VECTORS, B_WORDS = 1, SUMS = 1, STEPS = 1, WINOGRAD = 0 };
 
 #if defined(__x86_64__)
 
-/* Two k in a lane, by vpdpwssd or pmaddwd. */
+/* Two k per lane: vpdpwssd or pmaddwd. */
 typedef uint32_t lane;
 typedef lane lanes __attribute__((vector_size(TILE_BYTES)));
 enum { ROWS = TILE_ROWS, GROUP = 2, A_WORDS = 1, A_AS_WORDS = 1, B_AS_WORDS = 1 };

@@ -16,8 +16,8 @@ typedef lane lanes __attribute__((vector_size(TILE_BYTES)));
 
 #if defined(__AVX512VNNI__) || (defined(__x86_64__) && !defined(__AVX2__))
 
-/* Pairs of 16 bits are multiplied faster than 32 bits: x = 2^16 h + l with signed l, and
- * x y = l l' + 2^16 (l h' + h l'). Three pairs for two k, the second and third in a sum of their own. */
+/* pmaddwd is faster than a 32-bit multiplication: x = 2^16 h + l with signed l, and
+ * x y = l l' + 2^16 (l h' + h l'). Three pmaddwd for two k; the cross terms have their own accumulator. */
 #if defined(__AVX512VNNI__)
 enum { ROWS = 6, VECTORS = 2 };
 #else

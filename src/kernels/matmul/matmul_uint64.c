@@ -32,8 +32,8 @@ INLINE lanes total(const lanes *sum)
 
 #elif defined(__AVX2__)
 
-/* Without a multiplication of 64 bits, x = 2^32 h + l: l l' in full plus 2^32 (l h' + h l'), both products of
- * this cross term at once in the halves of a lane of the second sum. */
+/* No 64-bit multiplication: x = 2^32 h + l, x y = l l' + 2^32 (l h' + h l'). Both cross terms are computed at
+ * once, in the two halves of a lane of the second accumulator. */
 enum { ROWS = 4, VECTORS = 1, B_WORDS = 2, SUMS = 2 };
 #include "winograd.h"
 
@@ -53,7 +53,7 @@ INLINE lanes total(const lanes *sum)
 
 #elif defined(__x86_64__)
 
-/* The same with one 32-bit product at a time; a group is the word and its upper half. */
+/* The same with one 32-bit product at a time; a packed element is the element and its upper half. */
 enum { ROWS = 4, VECTORS = 1, GROUP = 1, A_WORDS = 2, B_WORDS = 2, SUMS = 2 };
 enum { A_AS_WORDS = 0, B_AS_WORDS = 0, WINOGRAD = 0 };
 

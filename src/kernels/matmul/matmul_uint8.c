@@ -1,5 +1,5 @@
-/* Products of 8-bit integers, modulo 2^8: signed and unsigned ones are the same, so that it does not matter
- * which factors an instruction takes for signed. */
+/* Products of 8-bit integers, modulo 2^8: signed and unsigned ones are the same, so an instruction may take
+ * either factor as signed. */
 #include "matmul_kernels.h"
 
 #include "register_tile.h"
@@ -23,7 +23,7 @@ typedef lane lanes __attribute__((vector_size(TILE_BYTES)));
 
 #if defined(__AVX512VNNI__)
 
-/* Four k in a lane, by vpdpbusd. */
+/* Four k per lane: vpdpbusd. */
 enum { ROWS = TILE_ROWS, GROUP = 4, A_WORDS = 1, A_AS_WORDS = 1, B_AS_WORDS = 1 };
 
 INLINE void encode_b(const element *e, lane *word)
@@ -44,8 +44,8 @@ INLINE void add_products(int step, lanes *sum, const lanes *a, const lanes *b)
 
 #elif defined(__AVX2__) && !defined(__AVX512F__)
 
-/* Four k in a lane, by vpmaddubsw: |a| <= 128 times b with the sign of a. The sum of two such products just
- * fits 16 bits. */
+/* Four k per lane: vpmaddubsw of |a| <= 128 and b with the sign of a. The sum of two such products fits
+ * 16 bits. */
 enum { ROWS = 5, GROUP = 4, A_WORDS = 2, A_AS_WORDS = 0, B_AS_WORDS = 1 };
 
 INLINE lane magnitude(element e)
@@ -75,7 +75,7 @@ INLINE void add_products(int step, lanes *sum, const lanes *a, const lanes *b)
 
 #elif defined(__x86_64__)
 
-/* Two k in a lane, by pmaddwd. */
+/* Two k per lane: pmaddwd. */
 enum { ROWS = TILE_ROWS, GROUP = 2, A_WORDS = 1, A_AS_WORDS = 0, B_AS_WORDS = 0 };
 
 INLINE void encode_b(const element *e, lane *word)
@@ -104,7 +104,7 @@ INLINE lanes total(const lanes *sum)
     return sum[0];
 }
 #else
-/* From 32 to 8 bits at once, GCC would go lane by lane. */
+/* Narrow to 16 bits first: GCC converts 32 bits to 8 one lane at a time. */
 typedef uint16_t half_lanes __attribute__((vector_size(TILE_BYTES / 2)));
 
 INLINE half_lanes total(const lanes *sum)
@@ -118,7 +118,7 @@ INLINE half_lanes total(const lanes *sum)
 #endif
 
 typedef unsigned wide;
-typedef uint16_t short_lane; /* bytes have no multiplication */
+typedef uint16_t short_lane; /* x86 cannot multiply bytes */
 #define NARROWEST 4
 #define WIDEST VECTOR_BYTES
 #include "integer_template.h"

@@ -1,10 +1,10 @@
-/* Packs rows of a, or columns of b: units of a panel. Beside what tile_template.h takes, the file that includes
- * it defines
- *   encode_a(e, w), encode_b   make words w[0 .. A_WORDS) or w[0 .. B_WORDS) of elements e[0 .. GROUP)
- *   A_AS_WORDS, B_AS_WORDS     1: a group becomes the word that its bytes are already
+/* Packs a panel of units: rows of a or columns of b. Beside the parameters of tile_template.h, the file that
+ * includes it defines
+ *   encode_a(e, w), encode_b   encode elements e[0 .. GROUP) as words w[0 .. A_WORDS) or w[0 .. B_WORDS)
+ *   A_AS_WORDS, B_AS_WORDS     1: a group's bytes are its word, no encoding needed
  *   WINOGRAD                   1: for Winograd's inner product, see winograd.h. The correction is stored as one
  *                              extra group of k, whose product is (1 + 0) (-sum a0 a1 - sum b0 b1)
- * Everything is inlined with a constant of_a. */
+ * All functions are inlined with a constant of_a. */
 #include "panel_transpose.h"
 
 enum {
@@ -39,7 +39,7 @@ INLINE void encode_at(bool of_a, lane *to, const char *from, ptrdiff_t k_step, p
     }
 }
 
-/* Units are contiguous, all of them there: vectors of them are encoded at once. */
+/* Units of a full panel are contiguous: the compiler encodes vectors of them. */
 INLINE void pack_along_units(bool of_a, lane *restrict to, const char *restrict from,
                              ptrdiff_t k_step, ptrdiff_t k)
 {
@@ -57,7 +57,7 @@ INLINE void pack_along_units(bool of_a, lane *restrict to, const char *restrict 
     }
 }
 
-/* Goes along k in blocks, so that the lines of the panel that a block writes stay in the cache. */
+/* Blocked along k, so that the lines of the panel that a block writes stay in the cache. */
 INLINE void pack_along_k(bool of_a, lane *restrict to, const char *restrict from,
                          ptrdiff_t unit_step, ptrdiff_t k_step, ptrdiff_t count, ptrdiff_t k)
 {
@@ -81,7 +81,7 @@ INLINE void pack_along_k(bool of_a, lane *restrict to, const char *restrict from
     }
 }
 
-/* The elements of a unit are contiguous: whole groups are transposed, and then encoded. */
+/* Each unit is contiguous along k: transpose, then encode. */
 INLINE void pack_contiguous_k(bool of_a, lane *to, const char *from, ptrdiff_t unit_step,
                               ptrdiff_t count, ptrdiff_t k)
 {

@@ -1,8 +1,8 @@
-/* Rows along k become columns of a panel. */
+/* Packs rows of a, or columns of b, that are contiguous along k: transposes them into a panel. */
 #include "kernels/copy/transpose.h"
 
-/* Element w of row u, of `size` bytes, comes to to[w][u]: `units` units of which `count` exist, the
- * rest being copies of the last. */
+/* Moves word w, of `size` bytes, of unit u (a row of a or a column of b) to to[w][u]. The panel has `units`
+ * units, of which `count` exist; the rest are copies of the last. */
 INLINE void transpose_to_panel(const char *from, ptrdiff_t unit_step, ptrdiff_t count,
                                ptrdiff_t units, ptrdiff_t words, char *to, ptrdiff_t size)
 {

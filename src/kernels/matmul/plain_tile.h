@@ -1,4 +1,4 @@
-/* One k in a lane, without an instruction set's help; included by a dtype whose lanes are its elements. */
+/* Portable register tile: one k per lane; lanes have the type of the elements. */
 
 enum { ROWS = TILE_ROWS, GROUP = 1, A_WORDS = 1, A_AS_WORDS = 0, B_AS_WORDS = 0 };
 

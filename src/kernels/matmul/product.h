@@ -1,4 +1,4 @@
-/* What a product of matrices is asked for: the one description from NumPy to a kernel or a device. */
+/* A product of matrices: the one description of it from NumPy's call to a kernel or a device. */
 #ifndef NUMC_PRODUCT_H
 #define NUMC_PRODUCT_H
 

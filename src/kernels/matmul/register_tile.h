@@ -1,11 +1,10 @@
-/* What kernels of the instruction set being compiled keep in registers; docs/decisions/0009-matmul.md has the
- * reasons. */
+/* The register tile of the instruction set being compiled. Why: docs/decisions/0009-matmul.md. */
 #ifndef NUMC_REGISTER_TILE_H
 #define NUMC_REGISTER_TILE_H
 
 #include "kernels/vector.h"
 
-/* Bytes of a vector, and the tile that leaves registers for its operands where a sum is one vector. */
+/* Vector size, and the largest tile that leaves registers for the operands. */
 #if defined(__AVX512F__)
 enum { TILE_BYTES = 64, TILE_ROWS = 12, TILE_VECTORS = 2 };
 #elif defined(__AVX2__)
@@ -17,7 +16,7 @@ enum { TILE_BYTES = 16, TILE_ROWS = 8, TILE_VECTORS = 2 };
 #endif
 
 #if defined(__x86_64__)
-/* Adds the products of both 16-bit halves of each lane. */
+/* sum += a.low * b.low + a.high * b.high, for the signed 16-bit halves of each lane. */
 typedef uint32_t lanes_of_pairs __attribute__((vector_size(TILE_BYTES)));
 
 INLINE lanes_of_pairs add_pairs(lanes_of_pairs sum, lanes_of_pairs a, lanes_of_pairs b)

@@ -1,13 +1,15 @@
 /* The micro-kernel: all sums of a register tile stay in registers. What the file that includes it defines:
- *   element, lane, lanes    the dtype; what a vector consists of; the vector, of TILE_BYTES
+ *   element, lane, lanes    the dtype; the type of a lane; a vector of them, TILE_BYTES long
  *   sum_element             element of a tile in memory, as wide as a lane or narrower
- *   ROWS, VECTORS           the tile, VECTORS vectors wide
- *   GROUP                   so many k share a lane
- *   A_WORDS, B_WORDS        lanes per row and per column of a group
- *   SUMS, STEPS             vectors that are one sum; a group is added in STEPS steps, of as many words each
- *   add_products()          adds to a sum what the words a and b of a step contribute
- *   total()                 the low bits of what it makes of a sum are the result
- *   IN_ORDER                1: a tile goes on from the sums in memory, 0: it is added to them */
+ *   ROWS, VECTORS           rows of the tile; its width in vectors
+ *   GROUP                   consecutive k that are packed together
+ *   A_WORDS, B_WORDS        lanes that hold a group of one row of a, of one column of b
+ *   SUMS                    accumulators of each vector of the tile
+ *   STEPS                   steps in which a group is added; each takes 1 / STEPS of its words
+ *   add_products()          adds the products of one step's words a and b to the accumulators
+ *   total()                 combines the accumulators; the low bits of the lanes are the result
+ *   IN_ORDER                1: accumulators start from the sums in memory, which keeps the order of k;
+ *                           0: they are added to these at the end */
 
 enum { COLUMNS = VECTORS * (TILE_BYTES / sizeof(lane)) };
 

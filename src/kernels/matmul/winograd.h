@@ -1,5 +1,5 @@
 /* Winograd's inner product, a0 b0 + a1 b1 = (a0 + b1) (a1 + b0) - a0 a1 - b0 b1, halves the multiplications
- * of two k. What is subtracted is summed while packing, see pack_template.h. */
+ * of two k. The correction -(a0 a1 + b0 b1) is summed while packing, see pack_template.h. */
 
 enum { GROUP = 2, A_WORDS = 2, A_AS_WORDS = 0, B_AS_WORDS = 0, WINOGRAD = 1 };
 

@@ -9,10 +9,10 @@
 enum {
     IS_SIGNED = (stored)-1 < (stored)1,
     RUN_BYTES = 128 * VECTOR_BYTES, /* a 16-bit lane absorbs 128 byte pairs without overflow */
-    RUNS = 4,                       /* side by side: none waits for the one before */
+    RUNS = 4,                       /* independent accumulators, to hide latency */
     SHORT_SUM = 16,
     PRODUCTS = 8,
-    VERY_SHORT_ROW_BYTES = 256, /* two of which are next to each other, as good as one */
+    VERY_SHORT_ROW_BYTES = 256, /* pairs of such rows are as good as one row */
     ROW_COLUMNS = ROW_BYTES / sizeof(uint64_t),
 };
 
@@ -21,7 +21,7 @@ typedef pair pair_vector __attribute__((vector_size(VECTOR_BYTES)));
 typedef uint64_t wide_vector __attribute__((vector_size(4 * sizeof(uint64_t))));
 typedef stored quad __attribute__((vector_size(4 * sizeof(stored))));
 
-/* What turns the order of signed numbers into that of unsigned ones; 0 where nothing is to do. */
+/* XOR with it maps signed to unsigned order, adding 2^(bits - 1); 0 where that is not needed. */
 static const unsigned_stored TOP_BIT =
     IS_SIGNED && sizeof(stored) < 8 ? (unsigned_stored)1 << (8 * sizeof(stored) - 1) : 0;
 
@@ -30,7 +30,7 @@ INLINE uint64_t value_at(const char *data)
     return (uint64_t) * (const stored *)data;
 }
 
-/* Sums of two neighbours; signed ones are too large by TOP_BIT each. */
+/* Sums of adjacent elements; each signed element counts TOP_BIT too much. */
 INLINE pair_vector load_pairs(const char *data)
 {
     vector loaded;
@@ -87,9 +87,9 @@ INLINE uint64_t sum(const char *data, ptrdiff_t step, ptrdiff_t n)
         return sum_contiguous(data, n);
     }
     uint64_t result = 0, other = 0;
-    if (LINE_BYTES <= step && step < 2 * LINE_BYTES) { /* of next to every line */
+    if (LINE_BYTES <= step && step < 2 * LINE_BYTES) {
 #pragma GCC unroll 1
-        for (; n > 0; n--) { /* one load, which is foreseen better than four */
+        for (; n > 0; n--) { /* the prefetcher follows one load better than four */
             result += value_at(data);
             data += step;
         }
@@ -111,8 +111,7 @@ INLINE uint64_t sum(const char *data, ptrdiff_t step, ptrdiff_t n)
     return result;
 }
 
-/* Several products at once: a multiplication takes three cycles until the next can use it, one of
- * vectors fifteen. */
+/* Several accumulators: a multiplication has a latency of three cycles, one of vectors fifteen. */
 #if defined(__AVX2__)
 NOINLINE uint64_t product_contiguous(const char *data, ptrdiff_t n)
 {

@@ -3,7 +3,7 @@
  *   VALUE(a, b) */
 #define name(what) JOIN(what, OP)
 
-/* One accumulator would do; the others are neutral. */
+/* One accumulator is enough; the others are neutral. */
 static void name(reduce)(const char *data, ptrdiff_t step, ptrdiff_t n, void *accumulators)
 {
     uint64_t *accumulator = accumulators;
@@ -45,7 +45,7 @@ INLINE void name(add_rows)(const char *data, ptrdiff_t step, ptrdiff_t rows, ptr
     }
 }
 
-/* On its own, so that the compiler does not join it with the next. */
+/* Not inlined, or the compiler would fuse it with the next row. */
 NOINLINE void name(add_row)(const char *data, ptrdiff_t columns, uint64_t *restrict result)
 {
 #pragma GCC unroll 4

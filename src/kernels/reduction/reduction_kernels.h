@@ -23,7 +23,7 @@ extern const struct reduction_kernel REDUCTION(multiply, int8), REDUCTION(multip
     REDUCTION(multiply, int32), REDUCTION(multiply, int64), REDUCTION(multiply, uint8),
     REDUCTION(multiply, uint16), REDUCTION(multiply, uint32), REDUCTION(multiply, uint64);
 
-/* Rows of so many bytes of accumulators stay in the first-level cache: they come one by one. */
+/* Up to here a row's accumulators stay in the first-level cache, and rows are added one at a time. */
 enum { SHORT_ROW_BYTES = 8192 };
 
 #endif

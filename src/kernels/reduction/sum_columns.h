@@ -5,8 +5,8 @@
 #include "sum_line.h"
 
 enum {
-    /* Rows of which a column is read at once: the sums make fewer trips to the second-level cache. With
-     * shorter runs, or fetched ahead by software, rows come more slowly from memory. */
+    /* Rows added in one pass over the sums, which saves trips to the second-level cache. Fewer rows, or
+     * software prefetching, were slower from memory. */
     SOME_ROWS = 4,
     MANY_ROWS = 8,
     ROW_PARTS = ROW_BYTES / sizeof(accumulator),
@@ -69,7 +69,7 @@ SCALAR static void add_strided_rows(const char *data, ptrdiff_t step, ptrdiff_t 
     }
 }
 
-/* 1, SOME_ROWS or MANY_ROWS. */
+/* `rows`: 1, SOME_ROWS or MANY_ROWS. */
 NOINLINE void add_some_rows(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
                             ptrdiff_t parts, accumulator *sums, bool first)
 {
@@ -99,7 +99,7 @@ INLINE void sum_leaf_of_rows(const char *data, ptrdiff_t step, ptrdiff_t rows, p
     }
 }
 
-/* The same tree over leaves of LEAF_ROWS rows, whose sums are in `scratch`, one for each level. */
+/* The tree of sum_tree.h over leaves of LEAF_ROWS rows; `scratch` has a row of sums for each level. */
 INLINE void sum_columns(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
                         ptrdiff_t parts, accumulator *scratch, accumulator *sums)
 {
@@ -130,7 +130,7 @@ INLINE void sum_columns(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdif
     memcpy(sums, scratch + (size_t)lowest * apart, bytes);
 }
 
-/* `from_memory` changes nothing: the order of additions, and so the bits, would depend on it. */
+/* `from_memory` is ignored: the order of additions, and so the bits, must not depend on it. */
 static void reduce_rows(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
                         ptrdiff_t columns, bool from_memory, void *scratch, void *sums)
 {

@@ -5,7 +5,7 @@
 #include "sum_tree.h"
 
 enum {
-    /* Additions one after the other before sums are added in pairs: as many as in NumPy's. */
+    /* Sequential additions in a leaf: as many as in NumPy's pairwise sum. */
     LEAF_TURNS = 16,
     LEAF_PARTS = LEAF_TURNS * ACCUMULATORS,
     LEAF_BYTES = LEAF_TURNS * STORED_BYTES,
@@ -60,7 +60,6 @@ INLINE accumulator sum_short(const char *data, ptrdiff_t step, ptrdiff_t n)
     return (sum + b) + (a + c);
 }
 
-/* Less than a leaf. */
 INLINE line sum_part_of_leaf(const char *data, ptrdiff_t parts)
 {
     if (parts < ACCUMULATORS) {
@@ -107,7 +106,7 @@ SCALAR static void gather(const char *data, ptrdiff_t step, ptrdiff_t n, stored 
     }
 }
 
-/* Eight accumulators of a leaf in scalar registers: vectors would have to be made of elements first. */
+/* Eight accumulators of a leaf in scalar registers: filling vectors with strided elements costs more. */
 SCALAR static void sum_eight_accumulators(const char *data, ptrdiff_t step, accumulator *sums)
 {
     const ptrdiff_t second = step, third = 2 * step, fourth = 3 * step;
@@ -128,11 +127,11 @@ SCALAR static void sum_eight_accumulators(const char *data, ptrdiff_t step, accu
     sums[4] = e, sums[5] = f, sums[6] = g, sums[7] = h;
 }
 
-/* As sum_leaf, or as sum_part_of_leaf if there are fewer elements. */
+/* Same order of additions as sum_leaf and sum_part_of_leaf. */
 INLINE line sum_strided_leaf(const char *data, ptrdiff_t step, ptrdiff_t n)
 {
-    /* A pass over the leaf for each eight accumulators; several would read distant elements out of the
-     * order of memory. */
+    /* One pass over the leaf for each eight accumulators: with distant elements, several passes would defeat
+     * the prefetcher. */
     const ptrdiff_t far = LINE_BYTES * 8 / ACCUMULATORS;
     const bool is_near = step < far && step > -far;
     if (PARTS == 1 && sizeof(stored) == sizeof(accumulator) && is_near && n == LEAF_PARTS) {

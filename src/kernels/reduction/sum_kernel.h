@@ -1,4 +1,4 @@
-/* Sums of the DTYPE that includes it, which also says
+/* Sums of one floating dtype. The file that includes it defines DTYPE and
  *   stored       the C type of a part in memory; PARTS 2 of complex elements, else 1
  *   accumulator  the type in which parts are added, accumulator_bits unsigned of that size
  *   vector       of accumulators; load_vector_of_parts(), widen() and narrow() convert

@@ -6,7 +6,7 @@
 
 enum {
     ACCUMULATORS = ACCUMULATORS_BYTES / sizeof(accumulator),
-    STORED_BYTES = ACCUMULATORS * sizeof(stored), /* of as many parts in memory */
+    STORED_BYTES = ACCUMULATORS * sizeof(stored), /* of as many parts (real numbers) in memory */
 };
 
 #define ACCUMULATOR_VECTORS (64 / VECTOR_BYTES)
@@ -19,15 +19,14 @@ INLINE accumulator load_part(const char *from)
     return widen(*(const stored *)from);
 }
 
-/* What the mask selects, elsewhere negative zero. */
+/* x where the mask is set, else negative zero, the neutral element. */
 INLINE vector keep_vector(vector x, vector mask)
 {
     const accumulator_bits zero = (accumulator_bits)1 << (8 * sizeof(accumulator_bits) - 1);
     return (vector)(((bit_vector)x & (bit_vector)mask) | (zero & ~(bit_vector)mask));
 }
 
-/* By vectors: GCC would copy a whole line by halves of vectors, on which the next load of a whole one
- * waits. */
+/* One vector at a time: GCC copies a whole line by half vectors, which stalls store forwarding. */
 INLINE vector load_vector(const void *from)
 {
     vector loaded;
@@ -111,7 +110,7 @@ INLINE void store_line(accumulator *to, line sum)
 }
 #endif
 
-/* Fewer parts than accumulators, negative zeros behind them. */
+/* Fewer parts than accumulators, padded with negative zeros at the end. */
 INLINE line load_some(const char *from, ptrdiff_t parts)
 {
     stored padded[ACCUMULATORS];
@@ -124,7 +123,7 @@ INLINE line load_some(const char *from, ptrdiff_t parts)
     return load((const char *)padded);
 }
 
-/* The last parts before `end`, negative zeros in front of them; reads a whole line. */
+/* The last parts before `end`, padded with negative zeros in front; reads a whole line. */
 INLINE line load_last(const char *end, ptrdiff_t parts)
 {
     static const accumulator_bits mask[2 * ACCUMULATORS] = {[ACCUMULATORS... 2 * ACCUMULATORS - 1] =
