@@ -76,7 +76,7 @@ class Policy(NamedTuple):
 
 POLICIES = {
     "forced": Policy(3, 1, True, True),
-    "late": Policy(3, 1, False, True),  # workers come late or never, and take work of each other
+    "late": Policy(3, 1, False, True),  # workers come late or never, and steal chunks
     "early": Policy(16, 500, False, False),  # before it pays, in large blocks
     "production": Policy(3, 0, False, False),  # and whether threads pay has to be learnt
 }

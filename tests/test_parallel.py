@@ -37,7 +37,7 @@ def test_generalized_ufuncs_are_unchanged():
 
 
 def test_ufuncs_without_results():
-    """They exist: frompyfunc makes them, and nothing in them may be indexed blindly."""
+    """frompyfunc makes ufuncs without outputs: their loops have no output operand to read."""
     calls = []
     for inputs in (0, 1):
         ours = nc.parallel(np.frompyfunc(lambda *args: calls.append(args), inputs, 0))

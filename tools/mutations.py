@@ -82,7 +82,7 @@ MUTATIONS = {
         "if (original->op_flags != NULL",
         "if (false && original->op_flags != NULL",
     ),
-    "parts at multiples of 64": (
+    "shares at multiples of 64": (
         "src/threads/shares.c",
         "return (n + block - 1) / block * block;",
         "return n + 1;",

@@ -1,5 +1,5 @@
-/* A device that multiplies matrices: what it is asked, and what it answers.
- * Knows nothing of Python, NumPy, OpenMP or CUDA. */
+/* The interface of a device that multiplies matrices, as a struct of functions. Independent of
+ * Python, NumPy and CUDA. */
 #ifndef NUMC_DEVICE_H
 #define NUMC_DEVICE_H
 
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DEVICE_VERSION = 2 }; /* of everything in this file, which two libraries are built from */
+enum { DEVICE_VERSION = 2 }; /* of this file: the extension and the CUDA library must agree on it */
 
 enum status {
     STATUS_OK,
@@ -47,7 +47,7 @@ struct policy;
 
 /* No extent of the product is 0. */
 struct matmul_task {
-    const struct policy *policy; /* of threads that copy, or look at the result */
+    const struct policy *policy; /* for threads that copy or scan the result */
     struct element_type type;
     enum precision precision;
     enum gemm_kernel kernel;
@@ -73,10 +73,11 @@ struct gemm {
     ptrdiff_t batch, m, n, k;
     struct stored a, b;
     device_address c;     /* m by n, row by row, matrix after matrix */
-    device_address spare; /* as much memory to compute in; 0: none, see gemm_has_spare */
+    device_address spare; /* scratch memory of c's size; 0: none, see gemm_has_spare() */
 };
 
-/* Long sums of complex numbers are as exact as a processor's only if parts of them are summed apart. */
+/* Complex products with long sums need scratch memory: slabs are summed apart, to be as exact as a
+ * CPU. */
 static inline bool gemm_has_spare(struct element_type type, ptrdiff_t k)
 {
     return type.kind == ELEMENT_COMPLEX && k > 512;
@@ -84,7 +85,7 @@ static inline bool gemm_has_spare(struct element_type type, ptrdiff_t k)
 
 /* ---- the device ---- */
 
-/* What is put into a stream is done in that order, some time after the call returns. */
+/* Operations of a stream run asynchronously, in order. */
 struct stream;
 /* A mark in a stream, see `record`. */
 struct event;
@@ -93,21 +94,22 @@ struct event;
  * `leave` only. Releases accept NULL or 0 and do not fail. */
 struct device {
     const char *name;
-    const char *model; /* with its driver: what rates of it belong to */
-    size_t memory;     /* bytes that it has */
+    const char *model; /* and its driver: a part of the key of measured rates */
+    size_t memory;     /* bytes */
 
     /* Whether it can compute the task; if not, `why` says what it cannot. */
     bool (*supports)(struct device *, const struct matmul_task *task, const char **why);
-    /* Whether device and host can copy from and to this memory without a detour. */
+    /* Whether this host memory is pinned: the device copies from and to it directly. */
     bool (*is_pinned)(struct device *, const void *data);
-    /* What went wrong last, for humans. */
+    /* A message about the last failure. */
     void (*explain)(struct device *, char *text, size_t size);
 
-    /* The calling thread begins and ends to use the device; `leave` gets what `enter` returned. */
+    /* Select the device on the calling thread, and restore the one before; `leave` gets what
+     * `enter` returned. */
     int (*enter)(struct device *);
     void (*leave)(struct device *, int before);
 
-    /* The memory may be used, and is given back, in the order of the stream. */
+    /* Ordered by the stream: only its operations between both may use the memory. */
     enum status (*alloc)(struct device *, struct stream *, size_t bytes, device_address *);
     void (*release)(struct device *, struct stream *, device_address);
     enum status (*alloc_pinned)(struct device *, size_t bytes, void **);
@@ -117,9 +119,9 @@ struct device {
     enum status (*new_event)(struct device *, struct event **);
     void (*release_event)(struct device *, struct event *);
 
-    /* The event has happened when all is done that is in the stream by now. */
+    /* The event happens when all that is in the stream by now is done. */
     enum status (*record)(struct device *, struct event *, struct stream *);
-    /* What is put into the stream from now on is done after the event. */
+    /* Later operations of the stream wait for the event. */
     enum status (*follow)(struct device *, struct stream *, struct event *);
     enum status (*wait)(struct device *, struct event *);
     /* Whether it has happened, without waiting. */
@@ -127,7 +129,7 @@ struct device {
     /* Waits for all that is in the stream. */
     enum status (*drain)(struct device *, struct stream *);
 
-    /* `from` and `to` on the host are pinned, and stay as they are until the copy is done. */
+    /* Host memory must be pinned, and must not change until the copy is done. */
     enum status (*upload)(struct device *, struct stream *, device_address to, const void *from,
                           size_t bytes);
     enum status (*download)(struct device *, struct stream *, void *to, device_address from,

@@ -1,5 +1,5 @@
-/* Cuts a product into tiles: large enough to keep the device busy, small enough that the first are
- * back while the last are on their way, and that they fit into the memory. */
+/* Cuts a product into tiles: large enough to keep the device busy, small enough to fit into its
+ * memory and to let uploads, products and downloads of different tiles overlap. */
 #include "device_plan.h"
 
 #include "device_cutoffs.h"
@@ -21,7 +21,7 @@ static ptrdiff_t divide_up(ptrdiff_t a, ptrdiff_t b)
     return (a + b - 1) / b;
 }
 
-/* Of each of so many panels of an extent, the last of which may be smaller. */
+/* The extent of each of `count` panels; the last one may be smaller. */
 static ptrdiff_t extent_of_panel(ptrdiff_t extent, ptrdiff_t count)
 {
     return divide_up(divide_up(extent, count), ROUND) * ROUND;
@@ -37,7 +37,7 @@ static struct strided transpose(struct strided of)
     return (struct strided){of.data, of.batch_step, of.column_step, of.row_step};
 }
 
-/* The transposed product gives c in the order in which it is stored. */
+/* Transposes the product where c is stored by columns: tiles of c are then stored by rows. */
 static struct matmul_task stored_by_rows(const struct matmul_task *task)
 {
     const bool by_columns = task->product.n == 1
@@ -99,7 +99,7 @@ static void choose_extents(struct device_plan *plan)
     }
 }
 
-/* Whether all of the operand's panels stay on the device, from their turn on. */
+/* Whether the operand's panels, once uploaded, all stay on the device (plans `in_turns`). */
 static bool comes_in_turns(const struct device_plan *plan, enum operand operand)
 {
     return plan->in_turns && operand != OPERAND_C;
@@ -147,7 +147,8 @@ static void choose_depths(struct device_plan *plan, ptrdiff_t depth)
     plan->bytes = 0;
     for (enum operand i = OPERAND_A; i < OPERANDS; i++) {
         struct panels *panels = &plan->panels[i];
-        /* Two of what stays for several tiles: the next one comes while the last is in use. */
+        /* Two buffers are enough for a panel that several tiles use: the next is uploaded
+         * meanwhile. */
         panels->depth = at_most(panels->count, panels->uses == 1 ? depth : at_most(depth, 2));
         if (comes_in_turns(plan, i)) {
             panels->depth = panels->count;
@@ -162,7 +163,7 @@ static void choose_depths(struct device_plan *plan, ptrdiff_t depth)
     }
 }
 
-/* Makes tiles smaller, in the order in which it costs least. */
+/* Makes tiles smaller: first in the dimension where that costs least. */
 static bool shrink(struct device_plan *plan)
 {
     if (plan->batch > 1) {
@@ -193,8 +194,8 @@ static bool fits(struct device_plan *plan, size_t budget)
     return false;
 }
 
-/* Whether the product takes longer than the way of what it needs, and than that of what it gives:
- * then the device should not wait for all of b. */
+/* Whether the product takes longer than the upload of a and b and than the download of c: then the
+ * device should begin before all of b is uploaded. */
 static bool gains_by_turns(const struct matmul_task *task)
 {
     const ptrdiff_t extent =
@@ -239,18 +240,18 @@ bool plan_make(struct device_plan *plan, const struct matmul_task *task, size_t 
     return plan->bytes <= budget;
 }
 
-/* The first row, column and matrix of a tile. */
 struct tile_origin {
     ptrdiff_t batch, row, column;
 };
 
-/* A square of tiles grows by a column and a row, then comes what is left of the longer side. */
+/* Order of tiles when panels of a and b are uploaded in turns: a square that grows by a column and
+ * a row, then what is left of the longer side. */
 static struct tile_origin origin_in_turn(const struct device_plan *plan, ptrdiff_t tile)
 {
     const ptrdiff_t side = at_most(plan->row_count, plan->column_count);
     ptrdiff_t row, column;
     if (tile < side * side) {
-        ptrdiff_t done = 0; /* the square of so many rows and columns */
+        ptrdiff_t done = 0; /* rows and columns of the square so far */
         while ((done + 1) * (done + 1) <= tile) {
             done++;
         }

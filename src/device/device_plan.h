@@ -1,5 +1,4 @@
-/* How a product is cut into tiles that are uploaded, multiplied and downloaded one after the other.
- * Pure arithmetic. */
+/* The plan of a product: tiles, and the panels of a, b and c that they need. Pure arithmetic. */
 #ifndef NUMC_DEVICE_PLAN_H
 #define NUMC_DEVICE_PLAN_H
 
@@ -10,9 +9,9 @@ enum {
     PLAN_STREAMS = 3, /* tile i is multiplied in stream i % PLAN_STREAMS */
 };
 
-/* What is sent at a time: a block of each matrix of a stack. It lies on the device without gaps. */
+/* A block of each matrix of a stack, contiguous on the device: the unit of device buffers. */
 struct panel {
-    struct strided from; /* the first element, rows and columns as they are sent */
+    struct strided from; /* the first element; strides in the order of the device */
     ptrdiff_t batch, rows, columns;
     ptrdiff_t number; /* which of the operand's panels it is */
 };
@@ -22,7 +21,7 @@ static inline ptrdiff_t panel_elements(const struct panel *panel)
     return panel->batch * panel->rows * panel->columns;
 }
 
-/* Whether the elements lie on the host as they are sent. */
+/* Whether the panel is contiguous on the host, too. */
 static inline bool panel_is_contiguous(const struct panel *panel, size_t size)
 {
     const ptrdiff_t row = panel->columns * (ptrdiff_t)size;
@@ -35,7 +34,7 @@ static inline bool panel_is_contiguous(const struct panel *panel, size_t size)
  * i % depth of the device. */
 struct panels {
     ptrdiff_t count;
-    ptrdiff_t uses; /* how many tiles in a row use the same panel, unless they come in turns */
+    ptrdiff_t uses; /* consecutive tiles that use the same panel, unless `in_turns` */
     ptrdiff_t depth;
     size_t bytes;  /* of a buffer */
     size_t offset; /* of the first one */
@@ -45,12 +44,12 @@ struct panels {
 enum operand { OPERAND_A, OPERAND_B, OPERAND_C, OPERANDS };
 
 struct device_plan {
-    struct matmul_task task;        /* as given, or its transpose: c is stored row by row */
+    struct matmul_task task;        /* as given, or transposed so that c is stored by rows */
     ptrdiff_t batch, rows, columns; /* extents of a tile */
     ptrdiff_t batches, row_count, column_count, tiles;
-    bool in_turns; /* columns of b and rows of a come in turns, and stay */
+    bool in_turns; /* panels of a and b are uploaded alternately, and all stay on the device */
     struct panels panels[OPERANDS];
-    size_t spare_offset; /* of a buffer of c's size per stream; 0: products need none */
+    size_t spare_offset; /* of scratch memory of c's size, one per stream; 0: none is needed */
     size_t bytes;        /* on the device */
 };
 
@@ -59,24 +58,23 @@ struct plan_tile {
     ptrdiff_t panel[OPERANDS]; /* which of the operand's panels it uses */
 };
 
-/* Makes a plan that needs at most `budget` bytes on the device; false if there is none. */
+/* Plans with at most `budget` bytes on the device; false if that is impossible. */
 bool plan_make(struct device_plan *plan, const struct matmul_task *task, size_t budget);
 
-/* The same, in turns: of one product, whose operands fit as a whole. */
+/* The same with `in_turns`: for a single product whose operands fit as a whole. */
 bool plan_make_in_turns(struct device_plan *plan, const struct matmul_task *task, size_t budget);
 
 struct plan_tile plan_tile(const struct device_plan *plan, ptrdiff_t index);
 
-/* Whether it is the first to use the operand's panel. */
+/* Whether the tile is the first to use its panel of the operand. */
 bool plan_tile_is_first(const struct device_plan *plan, ptrdiff_t index, enum operand operand);
 
-/* The operand's panel of a tile. */
 struct panel plan_panel(const struct device_plan *plan, ptrdiff_t tile, enum operand operand);
 
 device_address plan_address(const struct device_plan *plan, device_address base,
                             enum operand operand, ptrdiff_t panel);
 
-/* What the product of a tile may compute in, or 0. */
+/* Scratch memory for the product of a tile, or 0. */
 device_address plan_spare(const struct device_plan *plan, device_address base, ptrdiff_t tile);
 
 #endif

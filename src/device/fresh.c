@@ -1,4 +1,4 @@
-/* Threads that have nothing to copy let the system make pages. */
+/* Threads without a chunk to copy populate pages of the result. */
 #include "fresh.h"
 
 #include "device_plan.h"

@@ -1,4 +1,5 @@
-/* Memory of a new array has no pages yet: getting them takes about as long as a copy. */
+/* Populates the pages of a new result ahead of its download: the page faults take about as long as
+ * the copy. */
 #ifndef NUMC_FRESH_H
 #define NUMC_FRESH_H
 
@@ -6,16 +7,17 @@
 
 struct fresh {
     uintptr_t first, end;
-    _Atomic uintptr_t next; /* where the step begins that is to be asked for next */
+    _Atomic uintptr_t next; /* where the next step begins */
 };
 
-/* From zeros: all of the task's result, if it lies without gaps and is worth it; otherwise nothing. */
+/* `fresh` is all zero before. Covers the result if it is contiguous and large enough to pay;
+ * otherwise nothing. */
 void fresh_initialize(struct fresh *fresh, const struct matmul_task *task);
 
-/* How many threads could touch some of it at the same time. */
+/* In how many steps the pages are populated: more threads than that gain nothing. */
 int fresh_steps(const struct fresh *fresh);
 
-/* Asks for some pages; what is there stays as it is. False if there are none left. */
+/* Populates the pages of one step without changing their contents. False if none are left. */
 bool fresh_touch_some(struct fresh *fresh);
 
 #endif

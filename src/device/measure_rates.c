@@ -11,8 +11,8 @@
 enum {
     STACK_SIDE = 64,
     STACK_COUNT = 64,
-    SLOW_SIDE = 256, /* of a product of the processor, */
-    SIDE = 512,      /* unless it is so fast: about where a device begins to pay */
+    SLOW_SIDE = 256, /* of a product on the processor */
+    SIDE = 512,      /* if the smaller product is faster than FAST_SECONDS: about the break-even */
     DEVICE_SIDE = 1024,
     VECTOR_SIDE = 2048, /* a product with a vector is all transfer */
     LATENCY_SIDE = 64,
@@ -31,7 +31,7 @@ struct measurement {
     enum status status;
 };
 
-/* Products of one buffer: a, b and c one after the other. */
+/* A task whose operands lie in the buffer one after the other: a, b, c. */
 static struct matmul_task task_of(const struct measurement *measurement, struct element_type type,
                                   ptrdiff_t batch, ptrdiff_t side, ptrdiff_t n)
 {
@@ -66,7 +66,8 @@ static double seconds_of_run(struct measurement *measurement, const struct matmu
     return source->clock() - before;
 }
 
-/* The shortest time. The first run is left out: libraries load what they need. */
+/* The shortest time of several runs. The first one does not count: libraries initialize
+ * themselves. */
 static double shortest(struct measurement *measurement, const struct matmul_task *task,
                        bool on_device)
 {
@@ -99,8 +100,8 @@ static void measure_processor(struct measurement *measurement, int type, struct 
     rates->stack[type] = placement_operations(&task) / shortest(measurement, &task, false);
 }
 
-/* As placement_device_seconds() composes a time. What hides behind the transfer is taken for as long
- * as that. */
+/* Solves placement_device_seconds() for the rate of products. A product that the upload hides is
+ * taken to last as long as the upload. */
 static void measure_device(struct measurement *measurement, int type, struct rates *rates)
 {
     const struct matmul_task task =

@@ -1,4 +1,4 @@
-/* Measures the rates of a device that is up and of the processor beside it. */
+/* Measures the rates of the processor and of a device that is up. */
 #ifndef NUMC_MEASURE_RATES_H
 #define NUMC_MEASURE_RATES_H
 

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { SIDE = 64 }; /* of the tiles that are transposed: two fit into the first cache */
+enum { SIDE = 64 }; /* of the tiles that are transposed: two fit into the L1 cache */
 
 bool matmul_is_symmetric(const struct matmul_task *task)
 {
@@ -55,7 +55,6 @@ struct mirror {
     _Atomic ptrdiff_t next;
 };
 
-/* Takes rows of tiles. */
 static void mirror_share(void *context, int index)
 {
     (void)index;

@@ -6,7 +6,7 @@
 
 bool matmul_is_symmetric(const struct matmul_task *task);
 
-/* Copies the half of the result above the diagonal to the other. */
+/* Copies the upper triangle of the result to the lower one. */
 void matmul_mirror(const struct matmul_task *task);
 
 #endif

@@ -1,5 +1,5 @@
-/* What infinities and NaNs of a product tell. The device raises no flags; its result and the operands
- * show which ones a processor would have raised. */
+/* Derives floating-point flags from the infinities and NaNs of a product: the device raises none,
+ * but result and operands show which ones a processor would have raised. */
 #include "nonfinite.h"
 
 #include "threads/limit.h"
@@ -15,10 +15,11 @@ enum { SERIAL_ELEMENTS = 1 << 16 };
 
 struct search {
     const struct matmul_task *task;
-    struct strided a, b, c;              /* of one matrix */
-    _Atomic unsigned char *row, *column; /* what has been found of a's rows and b's columns */
+    struct strided a, b, c; /* of one matrix */
+    _Atomic unsigned char *row,
+        *column; /* UNKNOWN, or KNOWN with flags, per row of a and column of b */
     _Atomic int exceptions;
-    _Atomic ptrdiff_t next; /* row */
+    _Atomic ptrdiff_t next; /* row of c */
 };
 
 static unsigned char classify_float(const char *at, size_t size)
@@ -50,7 +51,7 @@ static unsigned char classify_line(struct element_type type, const char *at, ptr
         for (ptrdiff_t i = 0; i < n; i++) {
             found |= classify(type, at + i * step);
         }
-        *known = found; /* others may find the same at the same time */
+        *known = found; /* a race is harmless: all threads find the same */
     }
     return found;
 }
@@ -70,7 +71,7 @@ static void search_row(struct search *search, ptrdiff_t row)
             classify_line(task->type, search->b.data + column * search->b.column_step,
                           search->b.row_step, task->product.k, &search->column[column]);
         if ((operands & HAS_NAN) != 0) {
-            continue; /* explains everything */
+            continue; /* a NaN operand explains any result */
         }
         if ((operands & HAS_INFINITY) == 0) {
             search->exceptions |= FE_OVERFLOW;

@@ -4,8 +4,8 @@
 
 #include "device.h"
 
-/* FE_OVERFLOW and FE_INVALID, as the infinities and NaNs of a result tell that the operands do not
- * explain. */
+/* FE_OVERFLOW and FE_INVALID for infinities and NaNs of the result that do not come from the
+ * operands. */
 int nonfinite_exceptions(const struct matmul_task *task);
 
 #endif

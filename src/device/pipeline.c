@@ -1,4 +1,5 @@
-/* One call: makes the plan and lets threads carry it out, with smaller tiles if memory lacks. */
+/* Plans one call and carries it out on several threads; again with smaller tiles if device memory
+ * runs out. */
 #include "pipeline.h"
 
 #include "device_cutoffs.h"
@@ -55,14 +56,14 @@ static void choose_threads(struct schedule *schedule)
     threads = threads < MOST_COPY_THREADS ? threads : MOST_COPY_THREADS;
     threads = LEAST_COPY_THREADS + more < threads ? LEAST_COPY_THREADS + (int)more : threads;
     schedule->threads = chunks > threads ? threads : (int)chunks;
-    /* Some chunks for everybody, so that all end at about the same time. */
+    /* Several chunks per thread, so that all end at about the same time. */
     ptrdiff_t chunk = bytes / (6 * schedule->threads) / LEAST_CHUNK_BYTES * LEAST_CHUNK_BYTES;
     chunk = chunk > SLOT_BYTES ? SLOT_BYTES : chunk < LEAST_CHUNK_BYTES ? LEAST_CHUNK_BYTES : chunk;
     schedule->chunk = chunk / (ptrdiff_t)schedule->size;
     schedule->reuses_slots = up > (ptrdiff_t)schedule->threads * RING_SLOTS * SLOT_BYTES;
 }
 
-/* They make the pages of the result before the first of it comes back. */
+/* Extra threads that populate pages of the result before the first download arrives. */
 static int page_threads(const struct schedule *schedule)
 {
     const int left = threads_limit().threads - schedule->threads,
@@ -71,7 +72,7 @@ static int page_threads(const struct schedule *schedule)
     return schedule->threads == 1 ? 0 : count < steps ? count : steps;
 }
 
-/* Users can pin a part of an array: both of its ends are asked for. */
+/* Users can pin a part of an array: check both ends. */
 static bool is_pinned(struct device *device, const struct strided *of, ptrdiff_t batch,
                       ptrdiff_t rows, ptrdiff_t columns)
 {
@@ -111,7 +112,8 @@ static enum status run_on_threads(struct schedule *schedule, struct pipeline_rep
     report->nonfinite = schedule->nonfinite;
     report->times = schedule->times;
     report->times.end = schedule_seconds(schedule);
-    /* What failed may still be at transfer. A stream may have its own failure to tell first. */
+    /* After a failure, products may still be running. The first drain of a stream may return that
+     * stream's own failure without waiting, hence the second. */
     for (int i = 0; i < PLAN_STREAMS && schedule->status != STATUS_OK; i++) {
         if (device->drain(device, schedule->session->compute[i]) != STATUS_OK) {
             device->drain(device, schedule->session->compute[i]);
@@ -172,7 +174,7 @@ enum status pipeline_matmul(struct pipeline *pipeline, const struct matmul_task 
     budget = limit != 0 && limit < budget ? limit : budget;
     enum status status;
     struct device_plan plan;
-    /* Others use the device, too: what it lacks may be enough for smaller tiles. */
+    /* Other programs use the device, too: retry with smaller tiles while memory is short. */
     do {
         status = STATUS_NO_DEVICE_MEMORY;
         if (!plan_make(&plan, task, budget)) {

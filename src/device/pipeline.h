@@ -9,8 +9,8 @@
 struct pipeline;
 struct device_plan;
 
-/* `memory` is the most that a call may take on the device, 0 for all that it has. NULL without host
- * memory. Keeps what it makes on the device until it is deleted. */
+/* `memory` limits the bytes that a call may take on the device; 0: no limit. NULL without host
+ * memory. */
 struct pipeline *pipeline_new(struct device *device, size_t memory);
 void pipeline_delete(struct pipeline *pipeline);
 void pipeline_limit_memory(struct pipeline *pipeline, size_t memory);

@@ -1,4 +1,5 @@
-/* Times are bytes and operations over rates; break-even is where those of both places meet. */
+/* Predicts times as bytes and operations over rates; break-even is where CPU and device take
+ * equally long. */
 #include "placement.h"
 
 #include "device_cutoffs.h"
@@ -11,7 +12,7 @@ double placement_operations(const struct matmul_task *task)
            (double)task->product.m * (double)task->product.n * (double)task->product.k;
 }
 
-/* An operand that all products of a stack share is there once. */
+/* An operand that all products of a stack share (batch_step 0) is uploaded once. */
 static double input_bytes(const struct matmul_task *task)
 {
     const double a = (double)task->product.m * (double)task->product.k,
@@ -48,7 +49,8 @@ double placement_upload_seconds(const struct rates *rates, const struct matmul_t
     return input_bytes(task) / rates->transfer;
 }
 
-/* Products hide behind the upload or the upload behind them; of the download the end does not. */
+/* Upload and products overlap: the longer of the two counts. Of the download, only the part after
+ * the last product counts (DOWNLOAD_SHARE). */
 double placement_device_seconds(const struct rates *rates, const struct matmul_task *task)
 {
     const double compute = placement_operations(task) / rates->device[rates_type(task->type)];
@@ -74,6 +76,7 @@ void placement_note_seconds(struct time_lost *lost, const struct matmul_task *ta
 {
     const double gain = seconds - placement_device_seconds(&rates_assumed, task);
     if (gain > 0) {
-        lost->seconds = lost->seconds + gain; /* what another thread adds meanwhile may get lost */
+        lost->seconds =
+            lost->seconds + gain; /* not atomic: an estimate may miss what another thread adds */
     }
 }

@@ -1,5 +1,5 @@
-/* Whether the processor or the device computes a product sooner: a function of its shape, its type
- * and measured rates, so that equal calls are computed at the same origin. */
+/* Placement: whether the processor or the device computes a product sooner. A function of shape,
+ * type and measured rates only, so that equal calls give equal bits. */
 #ifndef NUMC_PLACEMENT_H
 #define NUMC_PLACEMENT_H
 
@@ -13,7 +13,7 @@ double placement_processor_seconds(const struct rates *rates, const struct matmu
 double placement_upload_seconds(const struct rates *rates, const struct matmul_task *task);
 double placement_device_seconds(const struct rates *rates, const struct matmul_task *task);
 
-/* Of a device that is up. */
+/* For a device that is up. */
 bool placement_is_device(const struct rates *rates, const struct matmul_task *task, int threads);
 
 /* Seconds that calls took longer because no device was up. */

@@ -115,7 +115,7 @@ static bool has_key(const char *line, const char *key)
     return strncmp(line, key, length) == 0 && line[length] == '\t';
 }
 
-/* NULL unless the file is one of ours. */
+/* NULL unless the file has our header. */
 static FILE *open_file(const char *path)
 {
     char first[sizeof HEADER] = "";
@@ -139,7 +139,7 @@ static bool parse(const char *text, struct rates *rates, int *disturbed)
         text = end;
     }
     if (strcmp(text, "\n") != 0) {
-        return false; /* it was cut off, or goes on */
+        return false; /* truncated or too long */
     }
     *disturbed = (int)fmin(numbers[0], 100);
     memcpy(rates, numbers + 1, sizeof *rates);

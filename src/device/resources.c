@@ -1,4 +1,4 @@
-/* Lanes and sessions are made when they are needed first, and kept. */
+/* Rings and sessions are made at first use, and kept. */
 #include "resources.h"
 
 #include <pthread.h>

@@ -6,8 +6,8 @@
 #include "device_plan.h"
 
 enum {
-    /* Small slots stay in the processor's cache, between the copy of the processor and that of the
-     * device. Half of a thread's may wait for products while it uploads with the others. */
+    /* Slots are small enough to stay in the CPU cache from the thread's copy to the device's. Half
+     * of a ring may wait for downloads while the thread uploads through the other half. */
     RING_SLOTS = 8,
     SLOT_BYTES = 1 << 20,
 };
@@ -19,7 +19,7 @@ struct ring {
     struct event *event[RING_SLOTS];
 };
 
-/* What a call needs. */
+/* The streams and events of one call. */
 struct session {
     struct session *next;
     struct stream *upload, *download, *compute[PLAN_STREAMS];
@@ -31,10 +31,10 @@ struct resources;
 
 /* At most `most_rings` rings are made. NULL without memory. */
 struct resources *resources_new(struct device *device, int most_rings);
-/* Nobody may use any of it any more. */
+/* None may be in use. */
 void resources_delete(struct resources *resources);
 
-/* With `wait`, waits for a ring if all are in use; otherwise *ring is NULL then. */
+/* If all rings are in use: waits for one with `wait`; else *ring is NULL. */
 enum status ring_take(struct resources *resources, bool wait, struct ring **ring);
 void ring_give_back(struct resources *resources, struct ring *ring);
 

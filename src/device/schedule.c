@@ -1,4 +1,4 @@
-/* What can be done now: which chunk is to be copied next, and which products can be started. */
+/* Decides which chunk is copied next, and starts products whose operands are uploaded. */
 #include "schedule.h"
 
 #include "device_cutoffs.h"
@@ -8,7 +8,7 @@
 
 enum {
     SPINS = 2000,
-    MOST_DOWNLOADS = RING_SLOTS / 2, /* that a thread waits for while it could upload */
+    MOST_DOWNLOADS = RING_SLOTS / 2, /* of one thread at a time: the other slots are for uploads */
 };
 
 double schedule_seconds(const struct schedule *schedule)
@@ -50,7 +50,7 @@ static struct event *multiplied_event(const struct schedule *schedule, ptrdiff_t
     return schedule->session->multiplied[tile % schedule_result_depth(schedule)];
 }
 
-/* The last tile is cut finer: all threads take part in its way back. */
+/* The last tile is cut finer, so that all threads share its download. */
 static ptrdiff_t chunk_end(const struct schedule *schedule, const struct transfer *transfer)
 {
     const ptrdiff_t elements = panel_elements(&transfer->panel), left = elements - transfer->first;
@@ -141,13 +141,13 @@ static bool take_download(struct schedule *schedule, struct transfer *transfer)
         schedule->down_element = 0;
         schedule->down_tile++;
         if (schedule->down_tile == schedule->plan->tiles) {
-            announce(schedule); /* it is over for those who wait */
+            announce(schedule); /* wakes those who wait for work: there is none left */
         }
     }
     return true;
 }
 
-/* Called with the lock. Most changes come so soon that falling asleep and waking up would take longer. */
+/* Called with the lock. Spins before sleeping: most changes come sooner than a sleeper wakes. */
 static void wait_for_change(struct schedule *schedule)
 {
     const unsigned seen = schedule->changes;
@@ -172,7 +172,7 @@ struct transfer schedule_take(struct schedule *schedule, int downloads)
             transfer.kind = TRANSFER_OVER;
             break;
         }
-        /* Whoever waits for a chunk will store it: nobody takes more than others. */
+        /* The thread that asks for a chunk also stores it: downloads are taken evenly. */
         const bool may_download = downloads * schedule->threads <= schedule->coming;
         if ((may_download && downloads < MOST_DOWNLOADS && take_download(schedule, &transfer)) ||
             take_upload(schedule, &transfer) ||

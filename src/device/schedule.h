@@ -1,6 +1,6 @@
-/* A product on its way: which chunk is to be copied next, and which tiles can be multiplied. Threads
- * take whichever can be done; what enters a stream follows only what is in a stream already, so that
- * no wait can be for ever. */
+/* The state of a product that is being computed: which chunk is copied next, which tiles can be
+ * multiplied. Threads take any work that is ready. An operation waits only for events already
+ * recorded in a stream, so that there is no deadlock. */
 #ifndef NUMC_SCHEDULE_H
 #define NUMC_SCHEDULE_H
 
@@ -12,12 +12,12 @@
 
 #include <pthread.h>
 
-/* How a thread uses one of its slots, or what it is to do next. */
+/* What a slot is in use for, or what a thread does next. */
 enum transfer_kind {
     TRANSFER_NONE,
     TRANSFER_UPLOAD,
     TRANSFER_DOWNLOAD,
-    TRANSFER_LATER, /* nothing can be done now */
+    TRANSFER_LATER, /* nothing is ready */
     TRANSFER_OVER
 };
 
@@ -40,14 +40,15 @@ struct schedule {
     size_t size; /* of an element */
     ptrdiff_t chunk;
     bool pinned[OPERANDS];
-    bool reuses_slots; /* of the ring, for the operands: they stay in the processors' caches */
-    bool scans;        /* the result for infinities and NaNs */
+    bool
+        reuses_slots; /* more is uploaded than the slots hold: they are worth keeping in the CPU caches */
+    bool scans;       /* looks for infinities and NaNs in the result */
     _Atomic bool nonfinite;
     struct fresh fresh;
     int64_t started;             /* by clock_ns() */
-    struct pipeline_times times; /* each is written by whoever gets there last */
-    _Atomic unsigned changes;    /* counts them, for those who wait without the lock */
-    _Atomic int coming;          /* chunks of the result that threads wait for */
+    struct pipeline_times times; /* each written by the last thread of that phase */
+    _Atomic unsigned changes;    /* counts changes, for threads that spin without the lock */
+    _Atomic int coming;          /* chunks of the result that are being downloaded */
 
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t changed;
@@ -63,7 +64,7 @@ struct schedule {
     int sleeping;         /* threads that wait for a change */
 };
 
-/* True if the status is good; otherwise the call ends with it. Under the lock. */
+/* True for STATUS_OK; otherwise notes the failure, which ends the call. Under the lock. */
 bool schedule_holds(struct schedule *schedule, enum status status);
 
 /* Since the product began. */
@@ -71,11 +72,12 @@ double schedule_seconds(const struct schedule *schedule);
 
 ptrdiff_t schedule_result_depth(const struct schedule *schedule);
 
-/* For a thread that waits for that many chunks of the result; TRANSFER_LATER only if there are any. */
+/* The next transfer for a thread with `downloads` pending ones. TRANSFER_LATER only if there are
+ * any: else it waits. */
 struct transfer schedule_take(struct schedule *schedule, int downloads);
 
-/* Puts all products into streams whose operands are there, in order. Called with the lock, which is
- * not held meanwhile. */
+/* Puts products into streams, in order, up to the first whose operands are not uploaded. Called
+ * with the lock, which is released meanwhile. */
 void schedule_multiply(struct schedule *schedule);
 
 #endif

@@ -1,4 +1,4 @@
-/* A chunk that is under way occupies a slot until its event has happened. */
+/* A chunk that is being copied occupies a slot until its event has happened. */
 #include "transfer.h"
 
 #include "kernels/copy/stream_copy.h"
@@ -11,7 +11,8 @@
 
 /* ---- between matrices and slots ---- */
 
-/* The most elements from `first` on that lie in one row, or in whole rows of one matrix. */
+/* The longest tile that begins at element `first`: a part of one row, or whole rows of one matrix.
+ * */
 static struct tile next_tile(const struct panel *panel, ptrdiff_t first, ptrdiff_t end)
 {
     const struct strided *from = &panel->from;
@@ -95,10 +96,10 @@ static void scatter(const struct panel *panel, size_t size, ptrdiff_t first, ptr
 struct copier {
     struct schedule *schedule;
     struct ring *ring;
-    struct transfer pending[RING_SLOTS]; /* what each slot is in use for, */
-    unsigned since[RING_SLOTS];          /* and since which chunk */
+    struct transfer pending[RING_SLOTS]; /* by slot; TRANSFER_NONE: free */
+    unsigned since[RING_SLOTS];          /* by slot: number of the chunk in it */
     unsigned chunks;
-    int downloads; /* that are pending */
+    int downloads; /* pending ones */
 };
 
 static bool is_older(const struct copier *copier, int slot, int than)
@@ -106,7 +107,7 @@ static bool is_older(const struct copier *copier, int slot, int than)
     return than < 0 || copier->since[slot] < copier->since[than];
 }
 
-/* A slot in use for that, the one that has been longest; -1: none. */
+/* The slot with the oldest transfer of that kind; -1: none. */
 static int oldest(const struct copier *copier, enum transfer_kind kind)
 {
     int found = -1;
@@ -225,7 +226,7 @@ static enum status download(struct copier *copier, const struct transfer *transf
     return status;
 }
 
-/* A slot that is not in use, -1 after a failure. Who has to wait for one makes memory ready meanwhile. */
+/* A free slot; -1 after a failure. While all are in use, populates pages of the result. */
 static int free_slot(struct copier *copier, enum status *status)
 {
     struct schedule *schedule = copier->schedule;
@@ -243,7 +244,7 @@ static int free_slot(struct copier *copier, enum status *status)
     return *status == STATUS_OK ? slot : -1;
 }
 
-/* Stores a chunk of the result that is there. */
+/* Stores the oldest downloaded chunk if its copy is done. */
 static enum status finish_what_came(struct copier *copier)
 {
     const int slot = oldest(copier, TRANSFER_DOWNLOAD);
@@ -256,7 +257,7 @@ static enum status finish_what_came(struct copier *copier)
     return status == STATUS_OK && happened ? finish(copier, slot) : status;
 }
 
-/* What was uploaded is there before any of the result is: waiting for it first costs nothing. */
+/* Uploads first: the result depends on them, so they are done before any download. */
 static enum status finish_all(struct copier *copier)
 {
     static const enum transfer_kind kinds[] = {TRANSFER_UPLOAD, TRANSFER_DOWNLOAD};
@@ -291,7 +292,7 @@ static enum status work_with_ring(struct copier *copier)
             break;
         case TRANSFER_OVER:
             return finish_all(copier);
-        default: /* later */
+        default: /* TRANSFER_LATER */
             if (!fresh_touch_some(&schedule->fresh)) {
                 sched_yield();
             }
@@ -301,7 +302,8 @@ static enum status work_with_ring(struct copier *copier)
     return status;
 }
 
-/* Whoever gives a ring back may not leave copies behind that use it. */
+/* After a failure: waits for copies that still use the ring, before it is given back. Draining is
+ * repeated because the first call may return the failure itself without waiting. */
 static void settle(const struct schedule *schedule)
 {
     struct device *device = schedule->device;
@@ -323,7 +325,8 @@ void transfer_share(void *context, int index)
         return;
     }
     const int before = schedule->device->enter(schedule->device);
-    /* There are threads enough where a ring is missing, but one must go on. */
+    /* When all rings are in use, this thread does without one. Only thread 0 waits: one is enough
+     * for progress. */
     enum status status = ring_take(schedule->resources, index == 0, &copier.ring);
     if (copier.ring != NULL) {
         status = work_with_ring(&copier);

@@ -3,7 +3,7 @@
 #ifndef NUMC_TRANSFER_H
 #define NUMC_TRANSFER_H
 
-/* What every thread does, from the first chunk to the last; `context` is the struct schedule. */
+/* The share of one thread, for region_run(); `context` is the struct schedule. */
 void transfer_share(void *context, int index);
 
 #endif

@@ -119,6 +119,22 @@ int elementwise_threads(const struct elementwise *loop, ptrdiff_t n)
 
 /* ---- shared work ---- */
 
+bool chunks_take(struct chunks *chunks, ptrdiff_t *first, ptrdiff_t *end)
+{
+    if (chunks->first < chunks->end) {
+        *first = chunks->first;
+        *end = chunks->first = chunks->end;
+        return true;
+    }
+    return chunks->shares != NULL && shares_take(chunks->shares, chunks->thread, first, end);
+}
+
+static void run_on_caller(const struct shared_work *work, ptrdiff_t first, ptrdiff_t end)
+{
+    struct chunks chunks = {.first = first, .end = end};
+    work->run(work->context, &chunks);
+}
+
 struct sharing {
     const struct shared_work *work;
     ptrdiff_t first, second; /* where the first two blocks begin */
@@ -128,16 +144,14 @@ struct sharing {
 static void run_share(void *context, int thread)
 {
     struct sharing *sharing = context;
-    const struct shared_work *work = sharing->work;
+    struct chunks chunks = {.thread = thread, .shares = &sharing->shares};
     /* The first block is the caller's: some of NumPy's loops clear the floating-point flags of their
      * thread, and with them those that NumPy's casts have raised before. */
     if (thread == 0) {
-        work->run(work->context, 0, sharing->first, sharing->second);
+        chunks.first = sharing->first;
+        chunks.end = sharing->second;
     }
-    ptrdiff_t first, end;
-    while (shares_take(&sharing->shares, thread, &first, &end)) {
-        work->run(work->context, thread, first, end);
-    }
+    sharing->work->run(sharing->work->context, &chunks);
 }
 
 static void run_on_threads(const struct shared_work *work, ptrdiff_t first, int threads)
@@ -148,7 +162,7 @@ static void run_on_threads(const struct shared_work *work, ptrdiff_t first, int 
                          ? work->offset
                          : first + work->block - (first - work->offset) % work->block;
     if (sharing.second >= work->units) {
-        work->run(work->context, 0, first, work->units);
+        run_on_caller(work, first, work->units);
         return;
     }
     const ptrdiff_t least_chunk =
@@ -173,7 +187,7 @@ void elementwise_share_out(const struct shared_work *work)
     if (timed) {
         done = work->timed < work->units ? work->timed : work->units;
         const int64_t start = clock_ns();
-        work->run(work->context, 0, 0, done);
+        run_on_caller(work, 0, done);
         learn(loop, done * work->elements_of_unit, clock_ns() - start);
     }
     const ptrdiff_t left = work->units - done;
@@ -184,7 +198,7 @@ void elementwise_share_out(const struct shared_work *work)
     if (threads > 1) {
         run_on_threads(work, done, threads);
     } else if (left > 0) {
-        work->run(work->context, 0, done, work->units);
+        run_on_caller(work, done, work->units);
     }
 }
 
@@ -202,10 +216,8 @@ void elementwise_run_chunk(const struct elementwise *loop, void *call, char *con
     }
 }
 
-static void run_elements(void *context, int thread, ptrdiff_t first, ptrdiff_t end)
+static void run_elements(const struct elementwise_plan *plan, ptrdiff_t first, ptrdiff_t end)
 {
-    (void)thread;
-    const struct elementwise_plan *plan = context;
     const struct elementwise *loop = plan->loop;
     char *data[MOST_OPERANDS];
     for (int i = 0; i < loop->operands; i++) {
@@ -218,17 +230,28 @@ static void run_elements(void *context, int thread, ptrdiff_t first, ptrdiff_t e
     }
 }
 
+static void run_chunks(void *context, struct chunks *chunks)
+{
+    ptrdiff_t first, end;
+    while (chunks_take(chunks, &first, &end)) {
+        run_elements(context, first, end);
+    }
+}
+
 /* One large page at a time is populated and then written while it is in a cache. */
-static void run_on_new_pages(void *context, int thread, ptrdiff_t first, ptrdiff_t end)
+static void run_chunks_on_new_pages(void *context, struct chunks *chunks)
 {
     const struct elementwise_plan *plan = context;
     const int out = plan->loop->operands - 1;
     const ptrdiff_t page = LARGE_PAGE_BYTES / (ptrdiff_t)plan->loop->item_size[out];
-    for (; first < end; first += page) {
-        const ptrdiff_t stop = end - first > page ? first + page : end;
-        char *written = plan->data[out];
-        pages_populate(written + first * plan->step[out], written + stop * plan->step[out]);
-        run_elements(context, thread, first, stop);
+    ptrdiff_t first, end;
+    while (chunks_take(chunks, &first, &end)) {
+        for (; first < end; first += page) {
+            const ptrdiff_t stop = end - first > page ? first + page : end;
+            char *written = plan->data[out];
+            pages_populate(written + first * plan->step[out], written + stop * plan->step[out]);
+            run_elements(plan, first, stop);
+        }
     }
 }
 
@@ -238,7 +261,7 @@ void elementwise_run(const struct elementwise_plan *plan)
     struct shared_work work = {
         .loop = plan->loop,
         .call = plan->kernel == NULL ? plan->call : NULL,
-        .run = run_elements,
+        .run = run_chunks,
         .context = (void *)plan,
         .units = plan->n,
         .elements_of_unit = 1,
@@ -250,7 +273,7 @@ void elementwise_run(const struct elementwise_plan *plan)
     if (plan->output_is_new && size * (size_t)plan->n >= POPULATE_FROM_BYTES) {
         const uintptr_t into_page = (uintptr_t)plan->data[out] % LARGE_PAGE_BYTES;
         const ptrdiff_t to_next = (ptrdiff_t)((LARGE_PAGE_BYTES - into_page) / size);
-        work.run = run_on_new_pages;
+        work.run = run_chunks_on_new_pages;
         work.block = (ptrdiff_t)(LARGE_PAGE_BYTES / size);
         work.offset = (to_next + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS * BLOCK_ELEMENTS;
     }

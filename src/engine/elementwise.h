@@ -84,12 +84,23 @@ void elementwise_run_loop(struct elementwise *loop, void *call, char *const data
 void elementwise_run_chunk(const struct elementwise *loop, void *call, char *const data[],
                            const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t n);
 
+/* The chunks of a call's units that one thread computes. */
+struct chunks {
+    int thread;
+    ptrdiff_t first, end;  /* which come before all others; none if they are equal */
+    struct shares *shares; /* of the others; NULL: there are none */
+};
+
+/* Takes the next units [*first, *end); false when none is left. */
+bool chunks_take(struct chunks *chunks, ptrdiff_t *first, ptrdiff_t *end);
+
 /* Work that is shared out among threads: `units` of elements, tiles, or what else is not to be divided.
- * run(context, thread, first, end) computes units [first, end). */
+ * run(context, chunks) computes all chunks that it can take, so what a thread has prepared for one chunk,
+ * such as a packed tile, serves the next. */
 struct shared_work {
     struct elementwise *loop;
     void *call; /* for the hooks; NULL: they are not needed */
-    void (*run)(void *context, int thread, ptrdiff_t first, ptrdiff_t end);
+    void (*run)(void *context, struct chunks *chunks);
     void *context;
     ptrdiff_t units, elements_of_unit;
     ptrdiff_t timed;         /* units that are timed to learn the break-even; 0: none */

@@ -330,9 +330,8 @@ static size_t packed_bytes(const struct tiling *tiling, int in)
     return tiling->packed[in] ? (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES : 0;
 }
 
-static void run_tiles(void *context, int thread, ptrdiff_t first, ptrdiff_t end)
+static void run_tiles(void *context, struct chunks *chunks)
 {
-    (void)thread;
     const struct tiling *tiling = context;
     _Alignas(LINE_BYTES) char on_stack[STACK_BYTES];
     struct packed packed = {.populated_to = NULL};
@@ -348,8 +347,11 @@ static void run_tiles(void *context, int thread, ptrdiff_t first, ptrdiff_t end)
         packed.tile[in] = memory;
         memory += packed_bytes(tiling, in);
     }
-    for (ptrdiff_t i = first; i < end; i++) {
-        run_tile(tiling, &packed, i);
+    ptrdiff_t first, end;
+    while (chunks_take(chunks, &first, &end)) {
+        for (ptrdiff_t i = first; i < end; i++) {
+            run_tile(tiling, &packed, i);
+        }
     }
     workspace_give_back(workspace);
 }
@@ -382,7 +384,7 @@ void nested_run(struct elementwise *loop, struct nested *nested, bool is_tiny)
     }
     tiling.kernel = choose_kernel(&tiling);
     if (is_tiny) {
-        run_tiles(&tiling, 0, 0, tiling.tiles);
+        run_tiles(&tiling, &(struct chunks){.end = tiling.tiles});
         return;
     }
     tiling.new_output_end = nested->output_is_new ? find_new_output_end(&tiling) : NULL;

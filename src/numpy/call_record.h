@@ -4,7 +4,7 @@
 
 #include "numpy_api.h"
 
-/* A call that was not worth a look at the clock; the texts are constants. */
+/* Records a call too short to be timed; the texts must be constants. */
 void call_record_short(const char *op, const char *reason);
 
 void call_record_set(const char *op, const char *device, const char *reason, double seconds,

@@ -93,7 +93,7 @@ enum device_state device_start(int ordinal, bool again)
     const bool found =
         entry->device != NULL || find_device(ordinal, &library, &paths, why, sizeof why);
     pthread_mutex_lock(&lock);
-    if (entry->state == (int)state) { /* no other thread was sooner */
+    if (entry->state == (int)state) { /* no other thread has changed it */
         if (found) {
             open_device(ordinal, library, &paths);
         } else if (why[0] != '\0') {

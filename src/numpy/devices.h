@@ -22,10 +22,10 @@ enum device_state device_start(int ordinal, bool again);
 /* Of a device that is up. */
 struct pipeline *device_pipeline(int ordinal);
 struct device *device_of(int ordinal);
-/* Why it is not. */
+/* Why the device is not up. */
 void device_reason(int ordinal, char *reason, size_t size);
 
-/* Nobody uses it from now on. True for the first who says so. */
+/* Marks the device as lost. True for the first caller only. */
 bool device_give_up(int ordinal, const char *reason);
 
 /* Called once, at import; `memory` is the most that a call may take on a device, 0 for all. */

@@ -99,12 +99,14 @@ static void make_plan(const struct ufunc_call *call, struct call_plan *plan)
     const struct call_row *row = call->row;
     PyArrayObject *out = call->array[call->table->inputs];
     plan->way = LEFT_TO_NUMPY;
-    /* An exception would find an output in common written, where NumPy has not yet. */
+    /* If a flag becomes an exception, NumPy has not yet written an output that overlaps an input;
+     * a kernel would have. */
     if (row->converts && out != NULL && !operands_output_is_independent(call, false)) {
         return;
     }
     if (fit_one_loop(call, plan) &&
-        /* Where NumPy casts, its iterator makes the output: its own strides tell axes of one apart. */
+        /* Where NumPy casts, its iterator allocates the output, with strides of its own for axes
+         * of length 1. */
         !(row->converts && out == NULL && (plan->order & NPY_ARRAY_C_CONTIGUOUS) == 0)) {
         plan_one_loop(call, plan);
         return;

@@ -7,7 +7,8 @@
 /* As call_directly(). */
 bool elementwise_call(const struct ufunc_call *call, PyObject **result);
 
-/* How many so far: in one loop, over axes, in ranges of an iterator on threads or of one on this thread. */
+/* Calls so far: one loop, several axes, ranges of an iterator on threads, a whole iterator on this
+ * thread. */
 extern struct elementwise_calls {
     unsigned long long one_loop, nested, ranged, whole;
 } elementwise_calls;

@@ -149,10 +149,8 @@ struct ranges {
     NpyIter *iterator[];
 };
 
-static void run_range(void *context, int thread, ptrdiff_t first, ptrdiff_t end)
+static void run_range(struct ranges *ranges, NpyIter *iterator, npy_intp first, npy_intp end)
 {
-    struct ranges *ranges = context;
-    NpyIter *iterator = ranges->iterator[thread];
     /* Neither fails: the buffers exist since the iterators were made ready. */
     char *unused;
     NpyIter_ResetToIterIndexRange(iterator, first, end, &unused);
@@ -163,6 +161,15 @@ static void run_range(void *context, int thread, ptrdiff_t first, ptrdiff_t end)
     do {
         elementwise_run_chunk(ranges->engine, &ranges->failure, data, step, first, *n);
     } while (next(iterator));
+}
+
+static void run_ranges(void *context, struct chunks *chunks)
+{
+    struct ranges *ranges = context;
+    ptrdiff_t first, end;
+    while (chunks_take(chunks, &first, &end)) {
+        run_range(ranges, ranges->iterator[chunks->thread], first, end);
+    }
 }
 
 /* Allocates an iterator's buffers. That fills them, and whatever comes next writes them back, be it
@@ -226,7 +233,7 @@ bool iterator_run_ranges(const struct ufunc_call *call, npy_intp n, int threads,
     const struct shared_work work = {
         .loop = &call->row->loop->engine,
         .call = &ranges->failure,
-        .run = run_range,
+        .run = run_ranges,
         .context = ranges,
         .units = n,
         .elements_of_unit = 1,

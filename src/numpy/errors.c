@@ -71,7 +71,8 @@ void failure_before_threads(void *call)
 {
     struct failure *failure = call;
     failure->threads_run = true;
-    /* NumPy keeps the GIL for up to 500 elements: a worker that waits for it would never end. */
+    /* NumPy keeps the GIL for up to 500 elements: a worker that raises would wait for it for ever.
+     * */
     failure->released = private_holds_gil() ? PyEval_SaveThread() : NULL;
 }
 

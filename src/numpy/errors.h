@@ -13,7 +13,7 @@ enum { ERRORS_OF_NUMPY = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID 
 /* Before a computation. */
 void errors_clear(void);
 
-/* What has been raised since. */
+/* The flags raised since. */
 int errors_raised(void);
 
 /* The same where only kernels ran. On x86-64 the C library asks the x87 unit, too, which none of them
@@ -27,14 +27,15 @@ static inline int errors_raised_by_kernel(void)
 #endif
 }
 
-/* Tells them as np.errstate wants it; 0, or -1 with an exception. */
+/* Reports flags as np.errstate says; 0, or -1 with an exception. */
 int errors_report(const char *name, int raised);
 
-/* Clears and tells them. `out` is a new reference, which becomes the result, or is given up when there is
- * an exception. */
+/* Clears and reports flags. `out` is a new reference: returned, or released if there is an
+ * exception. */
 PyObject *errors_finish(const char *name, PyArrayObject *out, int raised);
 
-/* The exception of the first element that failed, and what the caller gave up meanwhile. */
+/* The exception of the first chunk that failed, and the caller's thread state while it has
+ * released the GIL. */
 struct failure {
     bool threads_run;
     PyThreadState *released; /* the caller's, while it waits without the GIL */

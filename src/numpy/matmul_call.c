@@ -167,7 +167,7 @@ static void lay_out_matrices(const struct ufunc_call *call, PyArrayObject *out,
                             b_is_matrix ? step_of(out, layout->ndim - 1) : 0};
 }
 
-/* Joins axes of the stack that are as good as one, and puts a long one last. */
+/* Joins axes of the stack that are consecutive in memory, and puts a long one last. */
 static void lay_out_stack(const struct ufunc_call *call, PyArrayObject *out,
                           struct product_layout *layout)
 {

@@ -1,4 +1,5 @@
-/* Who computes a call of a gufunc's loop, and NumPy's order of its dimensions and steps. */
+/* Dispatches a call of a gufunc's loop; converts between NumPy's dimensions and steps and struct
+ * product. */
 #include "matmul_loop.h"
 
 #include "dtypes.h"
@@ -102,7 +103,7 @@ static bool numpy_ignores_out_step(const struct gufunc_loop *loop, const struct 
            x->c.column_step != loop->dtype.item_size;
 }
 
-/* The way back: product_of() the other way round, for a loop that advances `args`. */
+/* The inverse of product_of(). Loops advance `args`, hence the copy. */
 static void call_numpy(const struct gufunc_loop *loop, const struct product *x)
 {
     char *args[] = {x->a.data, x->b.data, x->c.data};

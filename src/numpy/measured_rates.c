@@ -6,7 +6,8 @@
 
 #include <pthread.h>
 
-/* Disturbed measurements are repeated by the next processes; the best of so many will do. */
+/* A disturbed measurement is repeated by later processes, up to this many times; the best rates
+ * are kept. */
 enum { ENOUGH_DISTURBED = 3, KEY_BYTES = 1024 };
 
 struct time_lost measured_time_lost;

@@ -64,7 +64,8 @@ static bool segments_are_short(PyObject *object, PyObject *indices)
     return longest / REDUCTION_SEGMENT_ELEMENTS < segments;
 }
 
-/* A loop that computes a segment of a few elements takes no longer than the call of ours before it. */
+/* Short segments go to NumPy's ufunc: our inner loop's checks would take as long as the segment
+ * itself. */
 static PyObject *reduceat(PyObject *self, PyObject *const *args, Py_ssize_t count,
                           PyObject *keywords)
 {
@@ -79,7 +80,7 @@ static PyObject *reduceat(PyObject *self, PyObject *const *args, Py_ssize_t coun
     return result;
 }
 
-/* NumPy's own, which calls the loops past the ufunc's vectorcall. */
+/* NumPy's method, within the options of open blocks: it does not go through our vectorcall. */
 static PyObject *outer(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
     const bool entered = options_enter();
@@ -248,7 +249,7 @@ static int shadow(PyObject *clone, PyMethodDef *definition)
     return status;
 }
 
-/* Where the loops outside its table are unknown, a clone's methods are those of its original. */
+/* Where NumPy's `_loops` are unknown, the clone gets its original's methods. */
 static int shadow_by_original(PyObject *clone)
 {
     static const char *const names[] = {"reduce", "accumulate", "reduceat", "outer", "at"};
@@ -265,7 +266,7 @@ static int shadow_by_original(PyObject *clone)
 
 int methods_shadow(PyObject *clone, const char *op)
 {
-    /* What is not known as a ufunc has not been cloned. */
+    /* Without private_allows_clones(), `clone` is NumPy's own ufunc. */
     if (PyUFunc_Type.tp_dictoffset == 0 || !private_allows_clones()) {
         return 0;
     }

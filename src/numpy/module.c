@@ -166,7 +166,7 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* What outlives the module object: importing the package again goes on with it. */
+/* State of the process: initialized once, even if the module is imported again. */
 static int initialize_process(void)
 {
     static int (*const steps[])(void) = {

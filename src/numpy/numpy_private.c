@@ -21,7 +21,7 @@ static void no_loop(char **args, const npy_intp *dimensions, const npy_intp *ste
     (void)args, (void)dimensions, (void)steps, (void)data;
 }
 
-/* Whether a new ufunc has what it was made of where the headers say. */
+/* Whether the fields of a new ufunc are where the headers say. */
 static bool ufunc_is_known(void)
 {
     static PyUFuncGenericFunction functions[] = {no_loop};
@@ -256,7 +256,7 @@ int private_initialize(void)
     private_known[PRIVATE_WARN_ON_WRITE] = warn_on_write_is_known();
     private_known[PRIVATE_EXCEPTION] = exception_is_known();
     private_warn_on_write = private_known[PRIVATE_WARN_ON_WRITE] ? WARN_ON_WRITE : ANY_OUTPUT;
-    PyErr_Clear(); /* what a check met tells no more than that it failed */
+    PyErr_Clear(); /* exceptions of the checks: all that counts is that one failed */
     const int status = warn_of_unknown_parts(numpy);
     Py_DECREF(numpy);
     return status;

@@ -16,7 +16,7 @@ enum private_part {
     PRIVATE_PARTS
 };
 
-/* Whether it is as expected. */
+/* By part: whether it is as expected. */
 extern bool private_known[PRIVATE_PARTS];
 
 /* Called once, at import. Notes a warning that names what is not as expected. -1 with an exception. */

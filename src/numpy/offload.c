@@ -22,10 +22,10 @@ _Thread_local struct pipeline_times offload_times;
 /* An exception was set by a call of this thread, and may still be. */
 static _Thread_local bool raised;
 
-/* By type: a row that is computed as all of that type are. */
+/* By type: a row of that type, for measuring the processor's rate. */
 static const struct offload *_Atomic rows[RATE_TYPES];
 
-/* A call, on its way. */
+/* The state of one call. */
 struct attempt {
     const struct offload *offload;
     const struct product *product;
@@ -288,7 +288,8 @@ void offload_run(const struct offload *offload, const struct product *product)
         .forced = forced,
         .ordinal = forced ? options.device - OFFLOAD_CUDA : 0,
     };
-    /* NumPy keeps the GIL for small calls; starting a device needs others to get it. */
+    /* NumPy keeps the GIL for small calls, but starting a device may wait for other threads that
+     * need it. */
     struct failure failure = {.threads_run = false};
     failure_before_threads(&failure);
     run_attempt(&attempt);

@@ -22,7 +22,7 @@ bool offload_initialize(struct offload *offload, const char types[], offload_pro
 
 void offload_run(const struct offload *offload, const struct product *product);
 
-/* Nothing uses the row from now on. */
+/* Removes the row: its loop is about to be freed. */
 void offload_forget(const struct offload *offload);
 
 /* Computes a product by what offload_initialize() was given; false if it was not given its type. */

@@ -13,8 +13,8 @@ static struct {
 
 /* ---- blocks ---- */
 
-/* An open or closed `with config(...)`. Contexts that it reached may outlive it: closed, it is as good
- * as the one around it. */
+/* A `with config(...)` block. Contexts copied from its own may outlive it: once closed, it stands
+ * for the block around it. */
 struct block {
     PyObject_HEAD struct options options; /* with those of the blocks around it */
     struct block *around;                 /* NULL: none */

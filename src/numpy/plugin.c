@@ -17,15 +17,15 @@
 struct clone {
     struct call_table calls;
     PyUFuncObject *original;
-    PyObject *numpy_path; /* who gets calls that are not made directly: borrowed */
+    PyObject *numpy_path; /* the ufunc for calls that call_directly() declines; borrowed */
     char *name, *doc, *types;
     PyUFuncGenericFunction *functions;
     void **data; /* one for each row, and the clone itself in front: see clone_of() */
     struct loop *loops;
     struct gufunc_loop *gufunc_loops;
-    PyObject *original_loops; /* its `_loops` */
+    PyObject *original_loops; /* the original's `_loops` */
     const Py_ssize_t *loops_count;
-    Py_ssize_t loops_seen; /* loops_count at the last look */
+    Py_ssize_t loops_seen; /* *loops_count when they were last adopted */
     PyObject *serial_if;
 };
 

@@ -1,4 +1,5 @@
-/* Reads the arguments of reduce and accumulate without an exception: what is wrong, NumPy tells. */
+/* Reads the arguments of reduce and accumulate. Raises nothing: wrong arguments are left to NumPy,
+ * which does. */
 #include "reduction_arguments.h"
 
 #include "numpy_private.h"

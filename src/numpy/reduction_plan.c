@@ -1,5 +1,5 @@
-/* Plans reductions of whole arrays as NumPy's iterator would go through them: the same order of axes, and
- * so the same strides of new results. What is unusual is NumPy's. */
+/* Plans reductions of whole arrays in the axis order of NumPy's iterator, so that new results have
+ * NumPy's strides. Unusual calls are left to NumPy. */
 #include "reduction_plan.h"
 
 #include "axes.h"
@@ -34,7 +34,7 @@ static bool is_plain(PyArrayObject *array)
            PyDataType_METADATA(PyArray_DESCR(array)) == NULL;
 }
 
-/* Whether an element stands for several: NumPy's iterator then computes their sums side by side. */
+/* Whether an axis has stride 0: NumPy's iterator then sums in another order. */
 static bool is_broadcast(PyArrayObject *array)
 {
     for (int i = 0; i < PyArray_NDIM(array); i++) {
@@ -114,7 +114,7 @@ static void lay_out(struct reduction_plan *plan, PyArrayObject *array, const int
     }
 }
 
-/* Axes that are one in memory. */
+/* Axes joined into one: consecutive in memory. */
 struct joined_axis {
     npy_intp n, step, out_step;
 };
@@ -140,7 +140,7 @@ static bool append_axis(struct joined_axis axes[2], int *count, struct joined_ax
     return true;
 }
 
-/* Two axes of results, two of what is reduced. */
+/* Joins axes to at most two kept and two reduced ones; false if that is impossible. */
 static bool join_axes(struct reduction_plan *plan, PyArrayObject *array, const int order[])
 {
     const bool *is_reduced = plan->arguments->reduced;
@@ -181,7 +181,7 @@ static bool join_axes(struct reduction_plan *plan, PyArrayObject *array, const i
 
 /* ---- the rules ---- */
 
-/* Why NumPy's loop is better for what is left after joining axes; NULL if it is not. */
+/* Why NumPy's loop is faster for the joined axes; NULL if it is not. */
 static const char *why_slow(const struct reduction *reduction)
 {
     const npy_intp item = (npy_intp)reduction->kernel->item_size;
@@ -244,7 +244,8 @@ static npy_intp longest_loop(const struct reduction_arguments *arguments, const 
     return n;
 }
 
-/* Whether NumPy's ufunc may do it instead of ours: it knows the dtype, and nothing asks which it is. */
+/* Whether the call may be passed to NumPy's ufunc: a built-in dtype, and no argument that could
+ * tell which ufunc it is. */
 static bool is_numpys(const struct reduction_arguments *arguments)
 {
     const int type = PyArray_TYPE(arguments->array);
@@ -271,8 +272,8 @@ void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_o
         plan->way = REDUCE_BY_KERNELS;
         return;
     }
-    /* Short loops of NumPy's are done before ours have looked at them, and one result is for one thread
-     * unless there is a kernel. */
+    /* Inner loops below the threshold cost less than the checks of ours; and a loop that reduces
+     * to one result runs on one thread unless there is a kernel. */
     const bool one_by_one = plan->reduction.kernel == NULL && arguments->reduced[order[0]];
     const bool gains = longest_loop(arguments, order) >= short_loop() && !one_by_one;
     plan->way = gains || !is_numpys(arguments) ? REDUCE_BY_LOOPS : REDUCE_BY_NUMPY;
@@ -293,7 +294,7 @@ enum reduction_way reduction_plan_accumulate(const struct reduction_op *op,
     for (int axis = 0; axis < arguments->ndim; axis++) {
         is_long = is_long || (arguments->reduced[axis] && PyArray_DIM(array, axis) >= pays);
     }
-    /* What goes on from one element to the next is for one thread unless a kernel knows better. */
+    /* A running sum is sequential: only a kernel that accumulates can use several threads. */
     const struct reduction_kernel *kernel =
         op != NULL ? op->of_type[type_of_result(PyArray_TYPE(array))] : NULL;
     return is_long && kernel != NULL && kernel->accumulate != NULL ? REDUCE_BY_LOOPS

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether a word gets another value within that time. Yields to whoever else needs the processor. */
+/* Spins until the word changes; false after `ns`. Yields the CPU to other threads now and then. */
 bool spin_while(_Atomic unsigned *word, unsigned value, int64_t ns);
 
 /* Sleeps if the word has that value. Returns when woken, sometimes before; false: after the timeout

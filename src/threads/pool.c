@@ -20,8 +20,9 @@ enum {
     WAKES = 4,
     SURPLUS_NS = 1000000000, /* asleep for so long, a worker that is not needed ends */
     RETRY_NS = 1000000000,   /* after pthread_create hit a limit */
-    /* Whatever RLIMIT_STACK says: all tests touch at most 56 KiB, but other packages' loops run here,
-     * too. 8 MiB each would be too much where address space is limited. */
+    /* Independent of RLIMIT_STACK. Ours need at most 56 KiB (measured by the tests), but loops of
+     * other packages run here, too. 8 MiB each would be too much where address space is limited.
+     * */
     STACK_BYTES = 1 << 20,
 };
 
@@ -49,7 +50,7 @@ enum slot { EMPTY, FREE, ENGAGED };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static unsigned char slots[MOST_WORKERS];                /* an enum slot for each worker */
-static int slots_used;                                   /* no later one ever was */
+static int slots_used; /* the slots from here on were never used */
 static uint64_t calls, last_call[MOST_WORKERS];
 static int64_t refused_ns; /* when pthread_create last hit a limit; 0: never */
 
@@ -67,7 +68,7 @@ static void advance_epoch(struct worker *worker)
     atomic_store_explicit(&worker->call_epoch, epoch + 1, memory_order_release);
 }
 
-/* ---- what workers do ---- */
+/* ---- workers ---- */
 
 static void wake_some(struct team *team)
 {
@@ -80,7 +81,8 @@ static void wake_some(struct team *team)
     }
 }
 
-/* A sleeper may wake up on the processor of its caller, and the system leave both there. */
+/* A woken worker may find itself on its caller's CPU, and the scheduler may leave both there: move
+ * away. */
 static void leave_the_caller(const struct team *team)
 {
     cpu_set_t before, others;
@@ -108,7 +110,7 @@ static void answer(struct worker *worker, bool slept)
     }
 }
 
-/* The last that a worker does: its slot is for a new thread then. Under the lock. */
+/* The last step of a worker: frees its slot for a new thread. Under the lock. */
 static void leave_slot(struct worker *worker)
 {
     atomic_store(&worker->state, ABSENT);
@@ -130,7 +132,8 @@ static bool leave_if_surplus(struct worker *worker)
     return leaves;
 }
 
-/* Whether the worker is still needed. An idle process is disturbed less and less. */
+/* False if the worker is surplus. The timeout doubles, so that idle processes wake up ever less.
+ * */
 static bool sleep_until_called(struct worker *worker)
 {
     int64_t timeout_ns = SURPLUS_NS;
@@ -180,7 +183,7 @@ static void *work(void *of)
     }
 }
 
-/* ---- how many there are ---- */
+/* ---- starting workers ---- */
 
 /* Signals are for threads that know of them; those of a fault in this thread can be nobody else's,
  * and would end the process without a word if they were blocked. */
@@ -253,7 +256,7 @@ static void start_more(struct team *team, int count)
     }
 }
 
-/* The first ones that are free: in every call the same, which have its data in their caches. */
+/* The first free ones: the same in every call, with warm caches. */
 static void choose_team(struct team *team, int count)
 {
     pthread_mutex_lock(&lock);
@@ -275,7 +278,7 @@ static void share_affinity(const struct team *team)
 {
     cpu_set_t cpus;
     if (sched_getaffinity(0, sizeof cpus, &cpus) != 0) {
-        return; /* there are more than fit */
+        return; /* more CPUs than cpu_set_t holds */
     }
     for (int i = 0; i < team->count; i++) {
         const int number = team->member[i];
@@ -307,7 +310,7 @@ void pool_call(struct team *team, int count)
     for (int i = 0; i < team->count; i++) {
         advance_epoch(&workers[team->member[i]]);
     }
-    if (asleep > 0) { /* otherwise the caller begins without waiting for its stores */
+    if (asleep > 0) { /* else spare the caller the full barrier of this store */
         atomic_store(&team->asleep, asleep);
         wake_some(team);
     }

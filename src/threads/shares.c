@@ -27,7 +27,8 @@ bool shares_take(struct shares *shares, int index, ptrdiff_t *first, ptrdiff_t *
 {
     for (int i = 0; i < shares->count; i++) {
         struct share *share = &shares->share[(index + i) % shares->count];
-        /* A look first: taking from an empty share would drive it into an overflow at last. */
+        /* Check first: each attempt on an empty share advances `next`, which would overflow at
+         * last. */
         if (atomic_load_explicit(&share->next, memory_order_relaxed) < share->end) {
             *first = atomic_fetch_add_explicit(&share->next, shares->chunk, memory_order_relaxed);
             if (*first < share->end) {

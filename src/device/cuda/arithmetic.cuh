@@ -1,4 +1,4 @@
-// What the tiled kernel knows of types: what lies in memory, what is multiplied, what a sum is.
+// Arithmetic of the tiled kernel by type: elements in memory, values multiplied, sums.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -7,7 +7,7 @@
 namespace
 {
 
-template <typename T> struct Integer { // 8 and 16 bits are multiplied as 32, and cut off
+template <typename T> struct Integer { // 8 and 16 bits are multiplied as 32 bits and truncated
     using Element = T;
     using Value = uint32_t;
     using Sum = uint32_t;
@@ -29,8 +29,8 @@ template <typename T> struct Integer { // 8 and 16 bits are multiplied as 32, an
 struct Integer64 {
     using Element = uint64_t;
     using Value = uint64_t;
-    // The products of low and high halves only reach the high half: they are added up apart, which
-    // saves a carry for each.
+    // Products of a low and a high half only affect the high half: a 32-bit sum of their own saves
+    // the carries.
     struct Sum {
         uint64_t low;
         uint32_t high;

@@ -17,8 +17,8 @@ struct cublas {
     __typeof__(&cublasGemmStridedBatchedEx_64) gemm_batched;
 };
 
-/* Variables by which users let cuBLAS compute with less than IEEE arithmetic, in every program. Only
- * its pedantic modes ignore them, which are up to a third slower, and so are left alone without. */
+/* Variables that make cuBLAS compute with less than IEEE arithmetic in every program. Only its
+ * pedantic modes ignore them; those are up to a third slower, so used only where one is set. */
 static bool environment_changes_results(void)
 {
     static const char *const names[] = {"CUBLAS_EMULATE_DOUBLE_PRECISION",
@@ -123,7 +123,7 @@ static cublasComputeType_t compute_type(const struct cublas *cublas, const struc
         return pedantic ? CUBLAS_COMPUTE_64F_PEDANTIC : CUBLAS_COMPUTE_64F;
     }
     if (gemm->type.size == 2) {
-        return CUBLAS_COMPUTE_32F; /* none of these variables is about half */
+        return CUBLAS_COMPUTE_32F; /* none of these variables concerns float16 */
     }
     switch (gemm->precision) {
     case PRECISION_TF32:
@@ -135,7 +135,7 @@ static cublasComputeType_t compute_type(const struct cublas *cublas, const struc
     }
 }
 
-/* cuBLAS counts by columns: what it sees is the transposed product. */
+/* cuBLAS stores by columns: what it computes is the transposed product. */
 cublasStatus_t cublas_multiply(const struct cublas *cublas, cublasHandle_t handle,
                                const struct gemm *gemm, const struct slab *slab)
 {

@@ -8,7 +8,7 @@
 
 struct cublas;
 
-/* NULL if none of the paths is a cuBLAS that will do; `why` says so. */
+/* NULL if no path is a usable cuBLAS; `why` then has the reason. */
 const struct cublas *cublas_load(const char *const paths[], char *why, size_t size);
 
 /* Products in `stream` go through one handle, made at the first of them. */

@@ -1,4 +1,4 @@
-/* What a GPU can, and how it is found and opened. */
+/* Finding and opening GPUs, and what each supports. */
 #include "cuda_device.h"
 
 #include "cuda_state.h"
@@ -16,7 +16,7 @@ static void explain(struct device *device, char *text, size_t size)
     pthread_mutex_unlock(&cuda->lock);
 }
 
-/* ---- what it can ---- */
+/* ---- capabilities ---- */
 
 static bool by_cublas(const struct matmul_task *task)
 {
@@ -49,7 +49,8 @@ static bool is_pinned(struct device *device, const void *data)
     return attributes.type == cudaMemoryTypeHost || attributes.type == cudaMemoryTypeManaged;
 }
 
-/* Other libraries have a device of their own on the same threads. */
+/* CUDA's current device is per thread, and other libraries use these threads as well: restored by
+ * leave(). */
 static int enter(struct device *device)
 {
     const struct cuda_device *cuda = (struct cuda_device *)device;
@@ -66,9 +67,9 @@ static void leave(struct device *device, int before)
     }
 }
 
-/* ---- making one ---- */
+/* ---- opening ---- */
 
-/* Without a pool, memory is allocated by a call that waits for the device. */
+/* Without a pool, cudaMalloc() is used, which synchronizes with the device. */
 static void make_pool(struct cuda_device *cuda)
 {
     int has_pools = 0;
@@ -84,7 +85,8 @@ static void make_pool(struct cuda_device *cuda)
         cuda->pool = NULL;
         return;
     }
-    uint64_t kept = cuda->device.memory / 4; /* the rest goes back when nobody uses it */
+    uint64_t kept =
+        cuda->device.memory / 4; /* unused memory beyond this is given back to the driver */
     cudaMemPoolSetAttribute(cuda->pool, cudaMemPoolAttrReleaseThreshold, &kept);
 }
 

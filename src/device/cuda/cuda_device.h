@@ -7,7 +7,6 @@
 struct cuda_library {
     /* The number of devices. 0 or less: `why` says what is missing. Takes no memory on any. */
     int (*count)(char *why, size_t size);
-    /* Its name. */
     void (*describe)(int ordinal, char *text, size_t size);
     /* Makes device `ordinal`, which lives as long as the process. `cublas` are paths or names of
      * libcublas to be tried, the last NULL; without any the device computes without it. */

@@ -9,7 +9,7 @@ static void note(struct cuda_device *cuda, const char *what, const char *name, c
     pthread_mutex_unlock(&cuda->lock);
 }
 
-/* Errors that stay with the context come back from every call. */
+/* Sticky errors of the CUDA context are returned by every later call: the device is lost. */
 static enum status status_after_failure(void)
 {
     cudaGetLastError();
@@ -23,7 +23,7 @@ enum status cuda_translate(struct device *device, cudaError_t error, const char 
     }
     note((struct cuda_device *)device, what, cudaGetErrorName(error), cudaGetErrorString(error));
     if (error == cudaErrorMemoryAllocation) {
-        cudaGetLastError(); /* or it would be taken for the next call's */
+        cudaGetLastError(); /* clears it: else the next call would return it */
         return STATUS_NO_DEVICE_MEMORY;
     }
     return status_after_failure();

@@ -1,4 +1,4 @@
-/* What the codes of CUDA and cuBLAS mean. What they say is noted, for humans. */
+/* Error codes of CUDA and cuBLAS as enum status; their texts are kept for explain(). */
 #ifndef NUMC_CUDA_ERROR_H
 #define NUMC_CUDA_ERROR_H
 

@@ -145,8 +145,8 @@ static enum status download(struct device *device, struct stream *stream, void *
 
 /* ---- products ---- */
 
-/* The error of a sum grows with its length, and that of the sum of its slabs with their number. Halves are
- * rounded where a slab ends, so they have one. */
+/* Summing by slabs bounds the rounding error, which grows with the length of a slab and the number
+ * of slabs. Halves have one slab: c would be rounded to float16 after each. */
 static ptrdiff_t slab_length(const struct gemm *gemm)
 {
     const size_t size = gemm->type.size;

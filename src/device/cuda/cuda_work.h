@@ -1,4 +1,4 @@
-/* What a GPU does: memory, streams, events, copies and products. */
+/* Memory, streams, events, copies and products of a GPU. */
 #ifndef NUMC_CUDA_WORK_H
 #define NUMC_CUDA_WORK_H
 

@@ -5,9 +5,9 @@
 #include "device/device.h"
 
 struct slab {
-    ptrdiff_t first, k; /* of the products that make an element */
-    device_address c;   /* where they go, the rows as close as in the gemm's */
-    bool adds;          /* to what is there */
+    ptrdiff_t first, k; /* the range of k */
+    device_address c;   /* the output, laid out as the gemm's */
+    bool adds;          /* adds to c instead of overwriting it */
 };
 
 #endif

@@ -1,5 +1,5 @@
-// Tiles of the result in registers, slices of the operands in shared memory, two of each so that the
-// next slice is on its way while one is in use.
+// A block computes a tile of the result in registers, from slices of the operands in shared memory.
+// Slices are double-buffered: the next one is loaded while one is in use.
 #include "tiled.h"
 
 #include "arithmetic.cuh"
@@ -9,8 +9,8 @@ namespace
 
 constexpr int THREADS = 256, SIDE = 16; // threads of a block, along each side of its tile
 
-// Rows and columns of a block's tile, how many products deep a slice is, and how many blocks a
-// multiprocessor must have registers for.
+// Rows and columns of a block's tile, the length of k in a slice, and the blocks that must be
+// resident on a multiprocessor (bounds registers).
 template <int ROWS, int COLUMNS, int DEPTH, int BLOCKS> struct Shape {
     static constexpr int rows = ROWS, columns = COLUMNS, depth = DEPTH, blocks = BLOCKS;
 };
@@ -21,17 +21,17 @@ struct Problem {
     int64_t batch, m, n, k;
     // Elements between rows, columns and matrices.
     int64_t a_row, a_column, a_batch, b_row, b_column, b_batch;
-    bool adds; // to what c holds
+    bool adds; // adds to c instead of overwriting it
 };
 
-// A slice of an operand: `LINES` rows of a or columns of b, DEPTH elements each. Every thread loads
-// `COUNT` elements: neighbours in memory by neighbouring threads.
+// A slice of an operand: LINES rows of a or columns of b, DEPTH elements each. Every thread loads
+// COUNT elements; neighbouring threads load neighbouring addresses (coalesced).
 template <typename Arithmetic, int LINES, int DEPTH> struct Slice {
     using Element = typename Arithmetic::Element;
     using Value = typename Arithmetic::Value;
     static constexpr int COUNT = LINES * DEPTH / THREADS;
     static constexpr int VECTOR = 16 / sizeof(Value);
-    static constexpr int PITCH = LINES + VECTOR; // keeps vectors aligned, and banks apart
+    static constexpr int PITCH = LINES + VECTOR; // keeps vectors aligned, and avoids bank conflicts
     static_assert(LINES * DEPTH % THREADS == 0 && THREADS % DEPTH == 0 && COUNT > 0, "");
     static_assert(THREADS % LINES == 0 || LINES % THREADS == 0, "");
 
@@ -40,7 +40,7 @@ template <typename Arithmetic, int LINES, int DEPTH> struct Slice {
     const Element *next;   // the thread's first element
     int64_t step, advance; // to its next one, and to the next slice
     int place, place_step; // in shared memory
-    unsigned lines_there;  // which of the thread's elements are not past the edge of the operand
+    unsigned lines_there;  // bit mask: the thread's elements within the operand
     Value loaded[COUNT];
 
     __device__ void begin(const Element *first, int64_t along_line, int64_t along_depth,
@@ -88,7 +88,8 @@ template <typename Arithmetic, int LINES, int DEPTH> struct Slice {
     }
 };
 
-// What a thread needs of one line of shared memory: groups of neighbours, SIDE groups apart.
+// A thread's values of one line of shared memory: groups of consecutive elements, SIDE groups
+// apart.
 template <typename Value, int COUNT>
 __device__ void load_fragment(Value (&fragment)[COUNT], const Value *line, int place)
 {
@@ -111,7 +112,7 @@ template <int VECTOR> __device__ int place_of(int i, int place)
     return (i / VECTOR * SIDE + place) * VECTOR + i % VECTOR;
 }
 
-// What a thread adds to its sums for a slice of each operand.
+// Adds the products of one slice to a thread's sums.
 template <typename Arithmetic, typename Tile, int ROWS, int COLUMNS, int PITCH_A, int PITCH_B>
 __device__ void add_products(typename Arithmetic::Sum (&sum)[ROWS][COLUMNS],
                              const typename Arithmetic::Value (&a)[Tile::depth][PITCH_A],
@@ -144,7 +145,9 @@ __device__ void store_sums(const Problem &problem, int64_t matrix, int64_t row, 
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {
         const int64_t r = row + place_of<VECTOR>(i, my_row);
-        asm volatile("" ::: "memory"); // loads of all rows at once would need more registers
+        asm volatile(
+            "" ::
+                : "memory"); // keeps the compiler from loading all rows at once: too many registers
 #pragma unroll
         for (int j = 0; j < COLUMNS; j++) {
             const int64_t s = column + place_of<VECTOR>(j, my_column);
@@ -173,7 +176,7 @@ __device__ void multiply_tile(const Problem &problem, int64_t row, int64_t colum
     __shared__ alignas(16) Value shared_a[2][Tile::depth][SliceA::PITCH];
     __shared__ alignas(16) Value shared_b[2][Tile::depth][SliceB::PITCH];
 
-    // A warp's threads are 4 by 8: they read few distinct vectors at a time.
+    // A warp is 4 by 8 threads: few distinct vectors of shared memory are read at a time.
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int my_row = warp / 2 * 4 + lane / 8, my_column = warp % 2 * 8 + lane % 8;
 
@@ -241,7 +244,7 @@ cudaError_t launch_tile(const Problem &problem, cudaStream_t stream)
     return cudaGetLastError();
 }
 
-// Large tiles, unless they leave half of the multiprocessors without work, or consist of edges.
+// Large tiles, unless they would leave half of the multiprocessors idle, or exceed the result.
 template <typename Arithmetic, typename Large, typename Small>
 cudaError_t launch(const Problem &problem, int multiprocessors, cudaStream_t stream)
 {

@@ -1,5 +1,4 @@
-/* Products of all types by a kernel of our own: exact modulo 2^n for integers, "or" of "and" for
- * bool. */
+/* Products of all types by a tiled kernel: modulo 2^n for integers, OR of ANDs for bool. */
 #ifndef NUMC_CUDA_TILED_H
 #define NUMC_CUDA_TILED_H
 
@@ -14,7 +13,7 @@ extern "C" {
 cudaError_t tiled_multiply(const struct gemm *gemm, const struct slab *slab, int multiprocessors,
                            cudaStream_t stream);
 
-/* c += what was computed in the spare memory, of complex numbers. */
+/* Adds the scratch memory to c; complex numbers only. */
 cudaError_t tiled_add(const struct gemm *gemm, cudaStream_t stream);
 
 #ifdef __cplusplus
