@@ -1,4 +1,4 @@
-"""Element-wise calls of every layout and dtype in threads of 64 KiB of stack."""
+"""Element-wise calls of every layout and dtype, and products, in threads of 64 KiB of stack."""
 
 import os
 import subprocess
@@ -82,3 +82,34 @@ def test_small_stacks_of_all_threads():
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "True\n"
+
+
+# The first call of the process also reads the control group's quota. What BLAS would compute is
+# computed on the device only: how much stack a BLAS takes is not up to us.
+PRODUCTS = f"""
+import threading, _numc_test, numpy as np, numc_ufuncs as nc
+_numc_test.use_fake_device(1 << 28)
+found = []
+def products():
+    for device, dtypes in (("cpu", "?bhile"), ("cuda", "?bhilefdFD")):
+        for dtype in dtypes:
+            for n in (20, 70, 150):
+                a = (np.arange(n * n).reshape(n, n) % 3).astype(dtype)
+                for x, y in ((a, a), (a, a.T), (a[:, ::2], a[1:n:2, ::-1])):
+                    with nc.config(device=device):
+                        out = np.empty((n, n), dtype, order="F")
+                        found.append((x, y, nc.matmul(x, y), nc.matmul(x, y, out=out)))
+threading.stack_size({STACK_BYTES})
+thread = threading.Thread(target=products)
+thread.start()
+thread.join()
+print(len(found), all((c == x @ y).all() and (d == c).all() for x, y, c, d in found))
+"""
+
+
+def test_small_stacks_of_products():
+    done = subprocess.run(
+        [sys.executable, "-c", PRODUCTS], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "144 True\n", done.stderr

@@ -10,7 +10,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { SIDE = 64 }; /* of the tiles that are transposed: two fit into the L1 cache */
+enum {
+    SIDE = 64,       /* of the tiles that are transposed: two fit into the L1 cache */
+    LINE_BYTES = 64, /* of a tile's rows that are transposed at a time */
+};
 
 bool matmul_is_symmetric(const struct matmul_task *task)
 {
@@ -21,9 +24,23 @@ bool matmul_is_symmetric(const struct matmul_task *task)
            (task->product.batch == 1 || task->product.a.batch_step == task->product.b.batch_step);
 }
 
+/* Some columns above the diagonal, one after the other, become rows. */
+static void mirror_columns(const struct matmul_task *task, char *c, ptrdiff_t row, ptrdiff_t rows,
+                           ptrdiff_t column, ptrdiff_t columns)
+{
+    char packed[SIDE * LINE_BYTES]; /* threads may have small stacks */
+    struct tile tile = {c + row * task->product.c.row_step + column * task->product.c.column_step,
+                        columns, rows, task->product.c.column_step, task->product.c.row_step};
+    tile_pack(task->type.size, &tile, packed);
+    tile.data = packed;
+    tile.row_step = task->product.c.row_step;
+    tile.column_step = task->product.c.column_step;
+    tile_unpack(task->type.size, &tile,
+                c + column * task->product.c.row_step + row * task->product.c.column_step);
+}
+
 static void mirror_tile(const struct matmul_task *task, char *c, ptrdiff_t row, ptrdiff_t column)
 {
-    char packed[SIDE * SIDE * 16];
     const ptrdiff_t rows = task->product.m - row < SIDE ? task->product.m - row : SIDE;
     const ptrdiff_t columns = task->product.n - column < SIDE ? task->product.n - column : SIDE;
     if (row == column) {
@@ -38,15 +55,10 @@ static void mirror_tile(const struct matmul_task *task, char *c, ptrdiff_t row, 
         }
         return;
     }
-    /* The tile above the diagonal, column by column. */
-    struct tile tile = {c + row * task->product.c.row_step + column * task->product.c.column_step,
-                        columns, rows, task->product.c.column_step, task->product.c.row_step};
-    tile_pack(task->type.size, &tile, packed);
-    tile.data = packed;
-    tile.row_step = task->product.c.row_step;
-    tile.column_step = task->product.c.column_step;
-    tile_unpack(task->type.size, &tile,
-                c + column * task->product.c.row_step + row * task->product.c.column_step);
+    const ptrdiff_t most = LINE_BYTES / (ptrdiff_t)task->type.size;
+    for (ptrdiff_t i = 0; i < columns; i += most) {
+        mirror_columns(task, c, row, rows, column + i, columns - i < most ? columns - i : most);
+    }
 }
 
 struct mirror {

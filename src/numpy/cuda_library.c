@@ -7,15 +7,19 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool copy_path(PyObject *path, char to[PATH_BYTES])
+enum { PATH_BYTES = 1024 };
+
+/* The bytes that it takes; 0 if it is no path, or too long. */
+static size_t copy_path(PyObject *path, char *to, size_t room)
 {
     const char *text = PyUnicode_AsUTF8(path);
-    if (text == NULL || strlen(text) >= PATH_BYTES) {
+    const size_t bytes = text != NULL ? strlen(text) + 1 : 0;
+    if (bytes == 0 || bytes > room) {
         PyErr_Clear();
-        return false;
+        return 0;
     }
-    strcpy(to, text);
-    return true;
+    memcpy(to, text, bytes);
+    return bytes;
 }
 
 /* What `function` of _cuda.py returns, with the GIL. It raises nothing of its own. */
@@ -31,7 +35,7 @@ static bool find_library(char path[PATH_BYTES], char *why, size_t size)
 {
     const PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *found = ask_python("library");
-    const bool is_path = found != NULL && copy_path(found, path);
+    const bool is_path = found != NULL && copy_path(found, path, PATH_BYTES) > 0;
     snprintf(why, size, "%s",
              found == NULL     ? ""
              : !is_path        ? "its path is too long"
@@ -45,13 +49,16 @@ static bool find_library(char path[PATH_BYTES], char *why, size_t size)
 bool cuda_library_find_cublas(struct cublas_paths *paths)
 {
     int count = 0;
+    size_t used = 0;
     const PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *found = ask_python("cublas");
     const bool is_list = found != NULL && PyList_Check(found);
     for (Py_ssize_t i = 0; is_list && i < PyList_GET_SIZE(found) && count < MOST_CUBLAS; i++) {
-        if (copy_path(PyList_GET_ITEM(found, i), paths->path[count])) {
-            paths->list[count] = paths->path[count];
-            count++;
+        char *to = paths->text + used;
+        const size_t bytes = copy_path(PyList_GET_ITEM(found, i), to, sizeof paths->text - used);
+        used += bytes;
+        if (bytes > 0) {
+            paths->list[count++] = to;
         }
     }
     paths->list[count] = NULL;

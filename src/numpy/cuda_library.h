@@ -4,11 +4,11 @@
 
 #include "device/cuda/cuda_device.h"
 
-enum { MOST_CUBLAS = 8, PATH_BYTES = 1024 };
+enum { MOST_CUBLAS = 8 };
 
-/* Where cuBLAS may be. */
+/* Where cuBLAS may be; what there is no room for is left out. */
 struct cublas_paths {
-    char path[MOST_CUBLAS][PATH_BYTES];
+    char text[4096]; /* all paths: on the stack of the thread that starts a device */
     const char *list[MOST_CUBLAS + 1]; /* the last NULL */
 };
 

@@ -7,15 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool read_line(char *line, size_t size, const char *root, const char *folder,
-                      const char *group, const char *file)
+/* Not inlined: the calling thread's stack may be small, and several paths too much for it. */
+static __attribute__((noinline)) FILE *open_file(const char *root, const char *folder,
+                                                 const char *group, const char *file)
 {
     char path[PATH_MAX];
     const int length = snprintf(path, sizeof path, "%s%s%s%s", root, folder, group, file);
-    if (length < 0 || (size_t)length >= sizeof path) {
-        return false;
-    }
-    FILE *stream = fopen(path, "re");
+    return length >= 0 && (size_t)length < sizeof path ? fopen(path, "re") : NULL;
+}
+
+static bool read_line(char *line, size_t size, const char *root, const char *folder,
+                      const char *group, const char *file)
+{
+    FILE *stream = open_file(root, folder, group, file);
     if (stream == NULL) {
         return false;
     }
@@ -90,18 +94,14 @@ static bool names_cpu(const char *controllers)
 
 int cgroup_cpus(const char *root)
 {
-    char path[PATH_MAX];
-    const int length = snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
-    if (length < 0 || (size_t)length >= sizeof path) {
-        return 0;
-    }
-    FILE *stream = fopen(path, "re");
+    FILE *stream = open_file(root, "/proc/self/cgroup", "", "");
     if (stream == NULL) {
         return 0;
     }
     int least = 0;
-    char line[PATH_MAX];
-    while (fgets(line, sizeof line, stream) != NULL) {
+    char *line = NULL;
+    size_t room = 0;
+    while (getline(&line, &room, stream) >= 0) {
         /* hierarchy:controllers:group, the controllers empty for v2 */
         line[strcspn(line, "\n")] = '\0';
         char *controllers = strchr(line, ':');
@@ -121,6 +121,7 @@ int cgroup_cpus(const char *root)
             least = cpus;
         }
     }
+    free(line);
     fclose(stream);
     return least;
 }
