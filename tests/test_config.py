@@ -208,6 +208,26 @@ class TestContexts:
         del suspended
         assert nc.get_config() == before
 
+    def test_a_call_within_a_call_leaves_its_options(self, regions):
+        """NumPy converts operands, which may call a ufunc of ours, after the options were read."""
+
+        class Operand:
+            def __array__(self, dtype=None, copy=None):
+                nc.add(np.ones(3), 1)
+                return np.ones((300, 300), np.int32)
+
+        ones = np.ones((300, 300), np.int32)
+        before = _numc_test.set_parallel_threshold(1)
+        try:
+            with nc.config(threads=3):
+                nc.matmul(ones, ones)
+            assert regions() > 0
+            with nc.config(threads=1):
+                nc.matmul(Operand(), ones)
+            assert regions() == 0
+        finally:
+            _numc_test.set_parallel_threshold(before)
+
     def test_another_context_may_close_a_block(self):
         before, block = nc.get_config(), nc.config(threads=7)
         context = contextvars.copy_context()

@@ -167,7 +167,6 @@ def test_scipy_special(name, regions):
 
 
 @pytest.mark.usefixtures("threads_always")
-@pytest.mark.usefixtures("threads_always")
 @pytest.mark.parametrize("layout", [slice(None), slice(None, None, 2)])
 def test_an_interrupt_while_scipy_is_asked(monkeypatch, layout):
     """What a signal's handler raises while a call asks for SciPy's error handling is not lost."""
@@ -179,8 +178,11 @@ def test_an_interrupt_while_scipy_is_asked(monkeypatch, layout):
         return geterr()
 
     monkeypatch.setattr(scipy.special, "geterr", interrupted)
+    # Started in the background of a shell, Python ignores SIGINT.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with pytest.raises(KeyboardInterrupt):
         gammaln(x)
+    signal.signal(signal.SIGINT, before)
     monkeypatch.undo()
     assert np.array_equal(gammaln(x), scipy.special.gammaln(x))
 

@@ -53,7 +53,8 @@ static PyObject *measure_rates(PyObject *module, PyObject *unused)
     struct rates rates;
     bool disturbed = false;
     enum status status = STATUS_UNAVAILABLE;
-    const bool entered = options_enter();
+    struct options_scope scope;
+    options_enter(&scope);
     const int threads = threads_limit().threads;
     Py_BEGIN_ALLOW_THREADS;
     if (device_start(0, true) == DEVICE_UP) {
@@ -62,7 +63,7 @@ static PyObject *measure_rates(PyObject *module, PyObject *unused)
         device_reason(0, why, sizeof why);
     }
     Py_END_ALLOW_THREADS;
-    options_leave(entered);
+    options_leave(&scope);
     if (PyErr_Occurred()) {
         return NULL;
     }

@@ -182,6 +182,10 @@ bool elementwise_call(const struct ufunc_call *call, PyObject **result)
 {
     struct call_plan plan;
     make_plan(call, &plan);
+    if (call->row->loop->engine.allows_threads != NULL && PyErr_Occurred()) {
+        *result = NULL; /* a signal handler raised while it was asked */
+        return true;
+    }
     PyArrayObject *out;
     bool done;
     switch (plan.way) {

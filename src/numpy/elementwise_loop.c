@@ -69,11 +69,12 @@ void loop_run(char **args, const npy_intp *dimensions, const npy_intp *steps, vo
         engine->function(args, dimensions, steps, engine->function_data);
         return;
     }
-    const bool entered = options_enter_loop();
+    struct options_scope scope;
+    options_enter_loop(&scope);
     if (loop->reduction == NULL ||
         !reduction_in_loop(loop->reduction, args, dimensions[0], steps)) {
         struct failure failure = {.threads_run = false};
         elementwise_run_loop(&loop->engine, &failure, args, steps, dimensions[0]);
     }
-    options_leave(entered);
+    options_leave(&scope);
 }

@@ -2,6 +2,7 @@
 #include "errors.h"
 
 #include "numpy_private.h"
+#include "threads/pool.h"
 
 #include <pthread.h>
 
@@ -97,6 +98,7 @@ void failure_before_chunk(void *call)
         PyThreadState *state = PyThreadState_New(interpreter);
         if (state != NULL) {
             pthread_setspecific(worker_state, state);
+            pool_keep_worker(); /* its end might meet the interpreter's */
         }
     }
 }

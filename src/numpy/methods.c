@@ -40,9 +40,10 @@ static PyObject *at(PyObject *self, PyObject *const *args, Py_ssize_t count)
         plain = plain && is_plain(args[i]);
         PyTuple_SET_ITEM(all, i, Py_NewRef(args[i]));
     }
-    const bool entered = options_enter();
+    struct options_scope scope;
+    options_enter(&scope);
     PyObject *result = all != NULL ? numpy_at(plain ? clone_original(self) : self, all) : NULL;
-    options_leave(entered);
+    options_leave(&scope);
     Py_XDECREF(all);
     return result;
 }
@@ -74,18 +75,20 @@ static PyObject *reduceat(PyObject *self, PyObject *const *args, Py_ssize_t coun
     for (Py_ssize_t i = 0; i < all && plain; i++) {
         plain = is_plain(args[i]) && !PyTuple_CheckExact(args[i]);
     }
-    const bool entered = options_enter();
+    struct options_scope scope;
+    options_enter(&scope);
     PyObject *result = numpy_reduceat(plain ? clone_original(self) : self, args, count, keywords);
-    options_leave(entered);
+    options_leave(&scope);
     return result;
 }
 
 /* NumPy's method, within the options of open blocks: it does not go through our vectorcall. */
 static PyObject *outer(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
-    const bool entered = options_enter();
+    struct options_scope scope;
+    options_enter(&scope);
     PyObject *result = numpy_outer(self, args, count, keywords);
-    options_leave(entered);
+    options_leave(&scope);
     return result;
 }
 
@@ -135,9 +138,10 @@ static PyObject *reduce_or_leave(const struct reduction_op *op, PyObject *self,
 static PyObject *reduce(const struct reduction_op *op, PyObject *self, PyObject *const *args,
                         Py_ssize_t count, PyObject *keywords)
 {
-    const bool entered = options_enter();
+    struct options_scope scope;
+    options_enter(&scope);
     PyObject *result = reduce_or_leave(op, self, args, count, keywords);
-    options_leave(entered);
+    options_leave(&scope);
     return result;
 }
 
@@ -147,10 +151,11 @@ static PyObject *accumulate(const struct reduction_op *op, PyObject *self, PyObj
     struct reduction_arguments arguments;
     const bool is_read = reduction_arguments_read(&arguments, args, count, keywords);
     const bool is_numpys = is_read && reduction_plan_accumulate(op, &arguments) == REDUCE_BY_NUMPY;
-    const bool entered = options_enter();
+    struct options_scope scope;
+    options_enter(&scope);
     PyObject *result =
         numpy_accumulate(is_numpys ? clone_original(self) : self, args, count, keywords);
-    options_leave(entered);
+    options_leave(&scope);
     return result;
 }
 

@@ -89,29 +89,31 @@ static int set_variable(struct block *block)
 static _Thread_local struct options shown;
 static _Thread_local bool is_shown;
 
-void options_show(void)
+void options_show(struct options_scope *scope)
 {
+    scope->was_shown = is_shown;
+    scope->before = shown;
     const struct block *block = first_open(innermost());
     shown = block != NULL ? block->options : (struct options){OPTION_UNSET};
     is_shown = true;
     threads_set_for_this_thread(shown.threads);
 }
 
-void options_hide(void)
+void options_restore(const struct options_scope *scope)
 {
-    is_shown = false;
-    threads_set_for_this_thread(0);
+    is_shown = scope->was_shown;
+    shown = scope->before;
+    threads_set_for_this_thread(is_shown ? shown.threads : 0);
 }
 
-bool options_enter_loop(void)
+void options_enter_loop(struct options_scope *scope)
 {
-    const bool enters = options_in_blocks() && !is_shown;
-    if (enters) {
+    scope->entered = options_in_blocks() && !is_shown;
+    if (scope->entered) {
         const PyGILState_STATE gil = PyGILState_Ensure();
-        options_show();
+        options_show(scope);
         PyGILState_Release(gil);
     }
-    return enters;
 }
 
 struct options options_in_effect(void)
@@ -241,10 +243,11 @@ static PyObject *close_one_block(PyObject *module, PyObject *blocks)
 static PyObject *get_options(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    const bool entered = options_enter();
+    struct options_scope scope;
+    options_enter(&scope);
     const struct thread_limit limit = threads_limit();
     const struct options options = options_in_effect();
-    options_leave(entered);
+    options_leave(&scope);
     return Py_BuildValue("isiii", limit.threads, limit.reason, options.device, options.precision,
                          options.kernel);
 }

@@ -29,33 +29,36 @@ int options_add_functions(PyObject *module);
 extern _Atomic int options_open_blocks;
 
 /* Makes the options of the current context those of this thread, for code that does not hold the GIL,
- * until options_leave() gets what it returns. Calls may nest: the outer one then reads them again. */
-void options_show(void);
-void options_hide(void);
+ * until options_leave() restores what it saw before: calls may nest. */
+struct options_scope {
+    bool entered, was_shown;
+    struct options before;
+};
+void options_show(struct options_scope *scope);
+void options_restore(const struct options_scope *scope);
 
 static inline bool options_in_blocks(void)
 {
     return atomic_load_explicit(&options_open_blocks, memory_order_relaxed) != 0;
 }
 
-static inline bool options_enter(void)
+static inline void options_enter(struct options_scope *scope)
 {
-    const bool enters = options_in_blocks();
-    if (enters) {
-        options_show();
+    scope->entered = options_in_blocks();
+    if (scope->entered) {
+        options_show(scope);
     }
-    return enters;
 }
 
-static inline void options_leave(bool entered)
+static inline void options_leave(const struct options_scope *scope)
 {
-    if (entered) {
-        options_hide();
+    if (scope->entered) {
+        options_restore(scope);
     }
 }
 
 /* The same for an inner loop, with or without the GIL: NumPy calls some by ways of its own. */
-bool options_enter_loop(void);
+void options_enter_loop(struct options_scope *scope);
 
 /* Device, precision and kernel of a call of this thread: none is unset. */
 struct options options_in_effect(void);

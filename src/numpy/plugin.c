@@ -190,9 +190,10 @@ static PyObject *call_outside_blocks(PyObject *self, PyObject *const *args, size
 static __attribute__((noinline)) PyObject *call_in_block(PyObject *self, PyObject *const *args,
                                                          size_t count, PyObject *keywords)
 {
-    options_show();
+    struct options_scope scope;
+    options_show(&scope);
     PyObject *result = call_outside_blocks(self, args, count, keywords);
-    options_hide();
+    options_restore(&scope);
     return result;
 }
 

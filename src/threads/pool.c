@@ -52,11 +52,14 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static unsigned char slots[MOST_WORKERS];                /* an enum slot for each worker */
 static int slots_used; /* the slots from here on were never used */
 static uint64_t calls, last_call[MOST_WORKERS];
-static int64_t refused_ns; /* when pthread_create last hit a limit; 0: never */
+static _Atomic int64_t refused_ns; /* when pthread_create last hit a limit; 0: never */
 
 /* Of engaged workers, for their caller. */
 static pthread_t threads[MOST_WORKERS];
 static cpu_set_t allowed[MOST_WORKERS]; /* CPUs; empty: not known */
+
+static _Thread_local bool is_kept; /* this worker does not end as surplus */
+static _Atomic unsigned resets;
 
 /* Spin before sleeping on the futex: a call on 16 cores takes 10 us then, 100 once workers sleep. */
 static _Atomic int worker_spin_us = WORKER_SPIN_US;
@@ -104,7 +107,11 @@ static void answer(struct worker *worker, bool slept)
     if (slept) {
         leave_the_caller(team);
     }
+    const unsigned resets_before = atomic_load(&resets);
     team->task(team->context, worker->index);
+    if (atomic_load(&resets) != resets_before) {
+        pthread_exit(NULL); /* a child of a fork within the task: this is no worker of its pool */
+    }
     if (atomic_exchange(&worker->state, RESTING) == AWAITED) {
         futex_wake(&worker->state);
     }
@@ -122,9 +129,11 @@ static bool leave_if_surplus(struct worker *worker)
 {
     const ptrdiff_t number = worker - workers;
     pthread_mutex_lock(&lock);
-    const int cpus = CPU_COUNT(&allowed[number]);
-    const bool leaves =
-        slots[number] == FREE && ((cpus > 0 && number + 1 >= cpus) || last_call[number] != calls);
+    bool leaves = slots[number] == FREE && !is_kept;
+    if (leaves) {
+        const int cpus = CPU_COUNT(&allowed[number]);
+        leaves = (cpus > 0 && number + 1 >= cpus) || last_call[number] != calls;
+    }
     if (leaves) {
         leave_slot(worker);
     }
@@ -368,7 +377,8 @@ bool pool_is_asleep(int count)
     }
     const int last = (count < MOST_WORKERS ? count : MOST_WORKERS) - 1;
     const unsigned state = atomic_load_explicit(&workers[last].state, memory_order_relaxed);
-    return state == ABSENT || state == ASLEEP;
+    return state == ASLEEP ||
+           (state == ABSENT && atomic_load_explicit(&refused_ns, memory_order_relaxed) == 0);
 }
 
 void pool_set_spin_us(int us)
@@ -376,8 +386,14 @@ void pool_set_spin_us(int us)
     atomic_store(&worker_spin_us, us);
 }
 
+void pool_keep_worker(void)
+{
+    is_kept = true;
+}
+
 void pool_reset(void)
 {
+    atomic_fetch_add(&resets, 1);
     pthread_mutex_init(&lock, NULL);
     for (int i = 0; i < slots_used; i++) {
         atomic_store(&workers[i].state, ABSENT);

@@ -39,6 +39,9 @@ bool pool_is_asleep(int count);
 /* How long a worker spins after a call of its own before it sleeps; at first WORKER_SPIN_US. */
 void pool_set_spin_us(int us);
 
+/* The calling worker stays when it is surplus, because of what would be destroyed with it. */
+void pool_keep_worker(void);
+
 /* In a forked child, whose workers stayed in the parent: starts anew. */
 void pool_reset(void);
 

@@ -16,12 +16,14 @@ struct region {
 static _Atomic int threads_active;
 static _Atomic uint64_t regions;
 static _Thread_local bool inside;
+static _Atomic unsigned forks; /* that this process comes from */
 
 /* The parent's other threads may have been within regions, or about to call workers. */
 static void start_anew(void)
 {
     pool_reset();
     atomic_store(&threads_active, 0);
+    atomic_fetch_add(&forks, 1);
     inside = false;
 }
 
@@ -90,9 +92,13 @@ static int run_with_workers(const struct policy *policy, int workers, region_sha
     if (policy->awaits_workers) {
         pool_await(&team);
     }
+    const unsigned forks_before = atomic_load(&forks);
     inside = true;
     share(context, 0);
     inside = false;
+    if (atomic_load(&forks) != forks_before) {
+        return 1; /* a child of a fork within the share: the workers stayed in the parent */
+    }
     const int came = pool_dismiss(&team);
     atomic_fetch_add(&regions, came > 0);
     if (region.raised != 0) {
@@ -107,6 +113,7 @@ int region_run(const struct policy *policy, int threads, region_share *share, vo
         share(context, 0);
         return 1;
     }
+    const unsigned forks_before = atomic_load(&forks);
     const int taken = take_threads(threads);
     int count = 1;
     if (taken > 1) {
@@ -114,6 +121,8 @@ int region_run(const struct policy *policy, int threads, region_share *share, vo
     } else {
         share(context, 0);
     }
-    atomic_fetch_sub(&threads_active, taken);
+    if (atomic_load(&forks) == forks_before) {
+        atomic_fetch_sub(&threads_active, taken);
+    }
     return count;
 }

@@ -103,25 +103,38 @@ static void fill(char *room, size_t bytes, char kind, size_t size)
     }
 }
 
-static uint64_t integer_value(const char *op, uint64_t a, uint64_t b)
+/* The ops that this test has a reference for: a new one needs a line in each of these functions. */
+enum reference { ADD, SUBTRACT, MULTIPLY, DIVIDE, NO_REFERENCE };
+
+static enum reference reference_of(const struct kernel *kernel)
 {
-    return op[0] == 'a' ? a + b : op[0] == 's' ? a - b : a * b;
+    static const char *const ops[] = {"add", "subtract", "multiply", "divide"};
+    int i = 0;
+    while (i < NO_REFERENCE && strcmp(kernel->op, ops[i]) != 0) {
+        i++;
+    }
+    return (enum reference)i;
+}
+
+static uint64_t integer_value(enum reference op, uint64_t a, uint64_t b)
+{
+    return op == ADD ? a + b : op == SUBTRACT ? a - b : a * b;
 }
 
 /* Not inlined: the compiler must neither vectorise nor fold what the kernels are compared with. */
-__attribute__((noinline)) static float float_value(char op, float a, float b)
+__attribute__((noinline)) static float float_value(enum reference op, float a, float b)
 {
-    return op == 'a' ? a + b : op == 's' ? a - b : op == 'm' ? a * b : a / b;
+    return op == ADD ? a + b : op == SUBTRACT ? a - b : op == MULTIPLY ? a * b : a / b;
 }
 
-__attribute__((noinline)) static double double_value(char op, double a, double b)
+__attribute__((noinline)) static double double_value(enum reference op, double a, double b)
 {
-    return op == 'a' ? a + b : op == 's' ? a - b : op == 'm' ? a * b : a / b;
+    return op == ADD ? a + b : op == SUBTRACT ? a - b : op == MULTIPLY ? a * b : a / b;
 }
 
 static bool is_quotient(const struct kernel *kernel)
 {
-    return kernel->kind != 'f' && kernel->op[0] == 'd';
+    return kernel->kind != 'f' && reference_of(kernel) == DIVIDE;
 }
 
 static size_t result_size(const struct kernel *kernel)
@@ -144,32 +157,32 @@ static void reference_element(const struct kernel *kernel, const char *a, const 
 {
     if (is_quotient(kernel)) {
         const double z =
-            double_value('d', double_of_integer(kernel, a), double_of_integer(kernel, b));
+            double_value(DIVIDE, double_of_integer(kernel, a), double_of_integer(kernel, b));
         memcpy(out, &z, sizeof z);
     } else if (kernel->kind == 'i') {
         uint64_t x = 0, y = 0;
         memcpy(&x, a, kernel->item_size);
         memcpy(&y, b, kernel->item_size);
-        const uint64_t z = integer_value(kernel->op, x, y);
+        const uint64_t z = integer_value(reference_of(kernel), x, y);
         memcpy(out, &z, kernel->item_size);
     } else if (kernel->item_size == sizeof(uint16_t)) {
         uint16_t x, y;
         memcpy(&x, a, sizeof x);
         memcpy(&y, b, sizeof y);
         const uint16_t z =
-            half_of_float(float_value(kernel->op[0], float_of_half(x), float_of_half(y)));
+            half_of_float(float_value(reference_of(kernel), float_of_half(x), float_of_half(y)));
         memcpy(out, &z, sizeof z);
     } else if (kernel->item_size == sizeof(float)) {
         float x, y;
         memcpy(&x, a, sizeof x);
         memcpy(&y, b, sizeof y);
-        const float z = float_value(kernel->op[0], x, y);
+        const float z = float_value(reference_of(kernel), x, y);
         memcpy(out, &z, sizeof z);
     } else {
         double x, y;
         memcpy(&x, a, sizeof x);
         memcpy(&y, b, sizeof y);
-        const double z = double_value(kernel->op[0], x, y);
+        const double z = double_value(reference_of(kernel), x, y);
         memcpy(out, &z, sizeof z);
     }
 }
@@ -209,17 +222,6 @@ static void accept_nans(const struct kernel *kernel, const char *actual_out, cha
 static char *first_of(char *room, size_t offset, ptrdiff_t step, ptrdiff_t n)
 {
     return room + GUARD + offset - (step < 0 ? step * (n - 1) : 0);
-}
-
-static bool supported_op(const struct kernel *kernel)
-{
-    static const char *const ops[] = {"add", "subtract", "multiply", "divide"};
-    for (int i = 0; i < 4; i++) {
-        if (strcmp(kernel->op, ops[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
 }
 
 struct place {
@@ -315,7 +317,10 @@ static void compare_isa(const struct kernels *kernels, bool quick)
 {
     for (const struct kernel *const *row = kernels->rows; *row != NULL; row++) {
         for (const struct kernel *kernel = *row; kernel->op != NULL; kernel++) {
-            expect(supported_op(kernel), "%s: this test has no reference for it", kernel->op);
+            if (reference_of(kernel) == NO_REFERENCE) {
+                expect(false, "%s: this test has no reference for it", kernel->op);
+                continue;
+            }
             fill(room_a, sizeof room_a, kernel->kind, kernel->item_size);
             fill(room_b, sizeof room_b, kernel->kind, kernel->item_size);
             const int variants = kernel->streaming != NULL ? 2 : 1;

@@ -331,6 +331,30 @@ static void check_fork(void)
     expect(computes(), "the parent of a fork lost its threads");
 }
 
+/* A loop may call back into a program that forks. */
+static void fork_in_share(void *context, int index)
+{
+    pid_t *child = context;
+    if (index == 0) {
+        *child = fork();
+    }
+}
+
+static void check_fork_within(void)
+{
+    fflush(NULL);
+    pid_t child = -1;
+    region_run(&awaiting, THREADS, fork_in_share, &child);
+    if (child == 0) {
+        alarm(MOST_SECONDS / 2);
+        _exit(computes() && computes() ? 0 : 1);
+    }
+    int status = -1;
+    expect(child > 0 && waitpid(child, &status, 0) == child && status == 0,
+           "a child that was forked within a region did not compute on all threads");
+    expect(computes(), "the parent of a fork within a region lost its threads");
+}
+
 static _Atomic bool stops;
 
 static void *call_until_stopped(void *unused)
@@ -526,6 +550,7 @@ int main(void)
     check_spin();
     check_surplus();
     check_fork();
+    check_fork_within();
     check_fork_beside_callers();
     return expect_result("region");
 }
