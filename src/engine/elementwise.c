@@ -238,6 +238,12 @@ static void run_chunks(void *context, struct chunks *chunks)
     }
 }
 
+static bool populates(const struct elementwise_plan *plan)
+{
+    const size_t size = plan->loop->item_size[plan->loop->operands - 1];
+    return plan->output_is_new && size * (size_t)plan->n >= POPULATE_FROM_BYTES;
+}
+
 /* One large page at a time is populated and then written while it is in a cache. */
 static void run_chunks_on_new_pages(void *context, struct chunks *chunks)
 {
@@ -268,9 +274,9 @@ void elementwise_run(const struct elementwise_plan *plan)
         .timed = plan->streams ? 0 : TIMED_ELEMENTS,
         .block = BLOCK_ELEMENTS,
     };
-    const int out = loop->operands - 1;
-    const size_t size = loop->item_size[out];
-    if (plan->output_is_new && size * (size_t)plan->n >= POPULATE_FROM_BYTES) {
+    if (populates(plan)) {
+        const int out = loop->operands - 1;
+        const size_t size = loop->item_size[out];
         const uintptr_t into_page = (uintptr_t)plan->data[out] % LARGE_PAGE_BYTES;
         const ptrdiff_t to_next = (ptrdiff_t)((LARGE_PAGE_BYTES - into_page) / size);
         work.run = run_chunks_on_new_pages;
@@ -294,7 +300,9 @@ static bool is_in_place(const struct elementwise *loop, char *const data[])
 
 void elementwise_plan_kernel(struct elementwise_plan *plan)
 {
-    plan->streams = plan->loop->kernel != NULL && !is_in_place(plan->loop, plan->data) &&
+    /* A page that has just been populated is in the cache: stores past it would write it twice. */
+    plan->streams = plan->loop->kernel != NULL && !populates(plan) &&
+                    !is_in_place(plan->loop, plan->data) &&
                     elementwise_streams(plan->loop, plan->n);
     plan->kernel = elementwise_choose(plan->loop, plan->step, plan->streams);
 }

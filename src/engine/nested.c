@@ -366,7 +366,9 @@ static elementwise_kernel *choose_kernel(const struct tiling *tiling)
         step[op] = is_packed ? (ptrdiff_t)loop->item_size[op]
                              : tiling->nested->axis[tiling->nested->axes - 1].step[op];
     }
-    return elementwise_choose(loop, step, tiling->nested->streams);
+    /* See elementwise_plan_kernel(). */
+    return elementwise_choose(loop, step,
+                              tiling->nested->streams && tiling->new_output_end == NULL);
 }
 
 void nested_run(struct elementwise *loop, struct nested *nested, bool is_tiny)
@@ -382,12 +384,12 @@ void nested_run(struct elementwise *loop, struct nested *nested, bool is_tiny)
         order_axes_by_length(nested, loop->inputs);
         cut_into_tiles(&tiling, false);
     }
+    tiling.new_output_end = nested->output_is_new && !is_tiny ? find_new_output_end(&tiling) : NULL;
     tiling.kernel = choose_kernel(&tiling);
     if (is_tiny) {
         run_tiles(&tiling, &(struct chunks){.end = tiling.tiles});
         return;
     }
-    tiling.new_output_end = nested->output_is_new ? find_new_output_end(&tiling) : NULL;
     const struct shared_work work = {
         .loop = loop,
         .run = run_tiles,

@@ -5,7 +5,8 @@
 #include <stddef.h>
 
 /* Bytes of the last-level cache that the calling thread's CPU shares with its neighbours: on processors
- * of several dies a part of what the package has. Read once; never 0. */
+ * of several dies a part of what the package has. No more than those that share it can expect to keep.
+ * Read once; never 0. */
 size_t cache_last_level(void);
 
 /* The same for CPU number `cpu`, read from /sys below `root`, "" but in tests; 0 where that says nothing. */

@@ -59,6 +59,21 @@ static void check_sizes(void)
         (files){CACHE(0, 2, "2\n", "Unified\n", "1M\n"), CACHE(0, 3, "3\n", "Unified\n", "0K\n")});
 }
 
+/* A cache of 480 MiB and those that share it: 16 MiB for each are taken for theirs. */
+static void check_sharing(void)
+{
+    static const struct {
+        const char *list;
+        size_t mebibytes;
+    } cases[] = {{"0-1\n", 32},   {"0\n", 16},     {"0,4\n", 32}, {"0-3,8-9\n", 96},
+                 {"0-63\n", 480}, {"none\n", 480}, {"3-1\n", 480}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        check(cases[i].list, 0, cases[i].mebibytes << 20,
+              (files){CACHE(0, 3, "3\n", "Unified\n", "480M\n"),
+                      {CPU(0) "index3/shared_cpu_list", cases[i].list}});
+    }
+}
+
 static void check_missing_files(void)
 {
     check("nothing", 0, 0, (files){{"sys/devices/system/cpu/online", "0-1\n"}});
@@ -75,6 +90,7 @@ int main(void)
 {
     check_processors();
     check_sizes();
+    check_sharing();
     check_missing_files();
     expect(cache_last_level_in("/nonexistent", 0) == 0, "a root that does not exist");
     expect(cache_last_level() >= 1 << 14, "the real cache: %zu bytes", cache_last_level());
