@@ -25,6 +25,10 @@ enum {
      * `python benchmarks/streaming.py` */
     STREAMING_FROM_CACHE_SIXTEENTHS = 16,
 
+    /* Rows of packed tiles of fewer bytes are stored as usual: with 1 KiB, streaming takes 1.4 times as long,
+     * with 2 KiB 0.9 times. `python benchmarks/compare.py` */
+    STREAMED_FROM_ROW_BYTES = 2048,
+
     /* New outputs of so many bytes get their pages from the thread that writes them.
      * `python benchmarks/streaming.py` */
     POPULATE_FROM_BYTES = 16 << 20,

@@ -361,14 +361,18 @@ static elementwise_kernel *choose_kernel(const struct tiling *tiling)
 {
     const struct elementwise *loop = tiling->loop;
     ptrdiff_t step[NESTED_MOST_OPERANDS];
+    bool packs = false;
     for (int op = 0; op < loop->operands; op++) {
         const bool is_packed = op < loop->inputs && tiling->packed[op];
+        packs = packs || (is_packed && !tiling->joined);
         step[op] = is_packed ? (ptrdiff_t)loop->item_size[op]
                              : tiling->nested->axis[tiling->nested->axes - 1].step[op];
     }
     /* See elementwise_plan_kernel(). */
-    return elementwise_choose(loop, step,
-                              tiling->nested->streams && tiling->new_output_end == NULL);
+    const ptrdiff_t row_bytes = tiling->columns * (ptrdiff_t)loop->item_size[loop->inputs];
+    const bool streams = tiling->nested->streams && tiling->new_output_end == NULL &&
+                         !(packs && row_bytes < STREAMED_FROM_ROW_BYTES);
+    return elementwise_choose(loop, step, streams);
 }
 
 void nested_run(struct elementwise *loop, struct nested *nested, bool is_tiny)
