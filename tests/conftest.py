@@ -1,9 +1,16 @@
 """What several test modules need."""
 
+import os
+import tempfile
+
 import _numc_test
 import pytest
 
 import numc_ufuncs as nc
+
+# Rates that tests measure, on builds of all kinds, are not the user's.
+CACHE = tempfile.TemporaryDirectory()
+os.environ["XDG_CACHE_HOME"] = CACHE.name
 
 
 def pytest_runtest_setup(item):

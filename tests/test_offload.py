@@ -163,6 +163,7 @@ from numc_ufuncs import _cuda
 class Alarm(Exception): pass
 def on_alarm(*_): raise Alarm
 signal.signal(signal.SIGALRM, on_alarm)
+signal.signal(signal.SIGINT, signal.default_int_handler) # ignored in the background of a shell
 class pathfinder:
     DynamicLibNotFoundError = RuntimeError
     def load_nvidia_dynamic_lib(name): signal.raise_signal(SIGNAL)
