@@ -38,9 +38,12 @@ double placement_processor_seconds(const struct rates *rates, const struct matmu
                                    int threads)
 {
     const int type = rates_type(task->type);
-    const double rate =
-        task->product.batch > 1 && is_small(task) ? rates->stack[type] : rates->product[type];
-    return fmax(placement_operations(task) / (rate * threads / rates->threads),
+    const bool is_stack = task->product.batch > 1 && is_small(task);
+    const double rate = is_stack ? rates->stack[type] : rates->product[type];
+    /* BLAS has threads of its own, all of which were measured; rates of one thread are a core's. */
+    const bool by_blas = task->type.kind >= ELEMENT_FLOAT && task->type.size > 2 && !is_stack;
+    const double share = by_blas && rates->threads > 1 ? 1 : threads / rates->threads;
+    return fmax(placement_operations(task) / (rate * share),
                 (input_bytes(task) + output_bytes(task)) / rates->memory);
 }
 

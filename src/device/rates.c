@@ -88,11 +88,11 @@ static void read_processor(char *text, size_t size)
     }
 }
 
-void rates_key(char *key, size_t size, int threads, const char *device, const char *version)
+void rates_key(char *key, size_t size, int threads, const char *device, const char *build)
 {
     char processor[256];
     read_processor(processor, sizeof processor);
-    snprintf(key, size, "%s, %d threads, %s, %s", processor, threads, device, version);
+    snprintf(key, size, "%s, %d threads, %s, %s", processor, threads, device, build);
 }
 
 void rates_path(char *path, size_t size)

@@ -38,9 +38,9 @@ void rates_round(struct rates *rates);
 
 /* ---- the file ---- */
 
-/* The key of this machine's rates, one line: processor, threads, device, version of this package.
- * */
-void rates_key(char *key, size_t size, int threads, const char *device, const char *version);
+/* The key of this machine's rates, one line: processor, threads, device, `build` (versions, and what else
+ * rates depend on). */
+void rates_key(char *key, size_t size, int threads, const char *device, const char *build);
 
 /* "" where neither XDG_CACHE_HOME nor HOME is set. */
 void rates_path(char *path, size_t size);

@@ -1,6 +1,7 @@
 """Where the libraries are that a GPU needs. Imported when a device is asked for first."""
 
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -10,19 +11,17 @@ CUBLAS = ("libcublas.so.13", "libcublas.so.12")
 
 def library():
     """Return the path of the part that knows CUDA, '' if it was not built."""
-    path = Path(__file__).with_name(CUDA_LIBRARY)
-    return str(path) if path.exists() else ""
+    path = str(Path(__file__).with_name(CUDA_LIBRARY))
+    return path if os.access(path, os.F_OK) else ""
 
 
 def _by_pathfinder():
-    # Handlers of signals may raise here, whatever they like: that must reach the caller.
+    # Handlers of signals may raise here, whatever they like: that must reach the caller. So only
+    # what the finder itself may raise is caught: its own error is a RuntimeError.
     try:
         pathfinder = importlib.import_module("cuda.pathfinder")
-    except ImportError:
-        return []
-    try:
         return [pathfinder.load_nvidia_dynamic_lib("cublas").abs_path]
-    except pathfinder.DynamicLibNotFoundError:
+    except (ImportError, AttributeError, OSError, RuntimeError):
         return []  # the loader may find it
 
 
@@ -30,12 +29,13 @@ def cublas():
     """Return paths and names of cuBLAS to try, the best first."""
     paths = _by_pathfinder()
     # No relative ones: the working directory is nobody's to load libraries from.
-    folders = [folder for folder in map(Path, sys.path) if folder.is_absolute()]
+    folders = [path for path in sys.path if isinstance(path, str) and os.path.isabs(path)]
     for name in CUBLAS:
         paths.append(name)
+        package = "cu13" if name.endswith("13") else "cublas"
         for folder in folders:
-            wheel = folder / "nvidia" / ("cu13" if name.endswith("13") else "cublas") / "lib" / name
-            if wheel.exists():
-                paths.append(str(wheel))
+            wheel = os.path.join(folder, "nvidia", package, "lib", name)
+            if "\0" not in wheel and os.access(wheel, os.F_OK):
+                paths.append(wheel)
         paths.append(f"/usr/local/cuda/lib64/{name}")
     return [path for path in paths if path]

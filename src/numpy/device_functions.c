@@ -6,7 +6,6 @@
 #include "measured_rates.h"
 #include "offload.h"
 #include "options.h"
-#include "threads/limit.h"
 
 static PyObject *cuda_devices(PyObject *module, PyObject *unused)
 {
@@ -55,10 +54,9 @@ static PyObject *measure_rates(PyObject *module, PyObject *unused)
     enum status status = STATUS_UNAVAILABLE;
     struct options_scope scope;
     options_enter(&scope);
-    const int threads = threads_limit().threads;
     Py_BEGIN_ALLOW_THREADS;
     if (device_start(0, true) == DEVICE_UP) {
-        status = measured_rates_renew(threads, offload_on_processor, &rates, &disturbed);
+        status = measured_rates_renew(offload_on_processor, &rates, &disturbed);
     } else {
         device_reason(0, why, sizeof why);
     }

@@ -8,15 +8,17 @@
 
 enum { RATES_PATH_BYTES = 1024 };
 
+/* Called once, at import. -1 with an exception. */
+int measured_rates_initialize(void);
+
 /* Computes a product without a device; false if it cannot. */
 typedef bool on_processor(const struct matmul_task *task);
 
 /* Of device 0, which is up. Others who ask meanwhile wait; nobody holds the GIL. */
-void measured_rates_get(int threads, on_processor *processor, struct rates *rates);
+void measured_rates_get(on_processor *processor, struct rates *rates);
 
 /* Measures now, whatever is in the file. */
-enum status measured_rates_renew(int threads, on_processor *processor, struct rates *rates,
-                                 bool *disturbed);
+enum status measured_rates_renew(on_processor *processor, struct rates *rates, bool *disturbed);
 
 /* Before device 0 is up. */
 extern struct time_lost measured_time_lost;

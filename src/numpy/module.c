@@ -12,6 +12,7 @@
 #include "kernels/kernels.h"
 #include "matmul_call.h"
 #include "matmul_loop.h"
+#include "measured_rates.h"
 #include "methods.h"
 #include "numpy_private.h"
 #include "options.h"
@@ -170,8 +171,8 @@ static PyMethodDef methods[] = {
 static int initialize_process(void)
 {
     static int (*const steps[])(void) = {
-        environment_apply,  private_initialize, options_initialize,
-        failure_initialize, call_initialize,    methods_initialize,
+        environment_apply, private_initialize, options_initialize,        failure_initialize,
+        call_initialize,   methods_initialize, measured_rates_initialize,
     };
     static size_t done;
     for (; done < sizeof steps / sizeof *steps; done++) {

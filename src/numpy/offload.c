@@ -185,7 +185,7 @@ static bool device_computes(const struct attempt *attempt, int threads, char *wh
         return true;
     }
     struct rates rates;
-    measured_rates_get(threads, offload_on_processor, &rates);
+    measured_rates_get(offload_on_processor, &rates);
     snprintf(why, size, "sooner done on the processor");
     return placement_is_device(&rates, &attempt->task, threads);
 }
