@@ -46,12 +46,24 @@ static void set_reason(struct device_entry *entry, enum device_state state, cons
     entry->state = (int)state;
 }
 
-/* Under the lock. */
+static bool has_device(int ordinal)
+{
+    pthread_mutex_lock(&lock);
+    const bool has = entries[ordinal].device != NULL;
+    pthread_mutex_unlock(&lock);
+    return has;
+}
+
+/* Under the lock. `library` may be NULL if the device was open when the caller looked. */
 static void open_device(int ordinal, const struct cuda_library *library,
                         const struct cublas_paths *paths)
 {
     struct device_entry *entry = &entries[ordinal];
     char why[REASON_BYTES] = "";
+    if (entry->device == NULL && library == NULL) {
+        set_reason(entry, DEVICE_UNAVAILABLE, "it was taken away");
+        return;
+    }
     if (entry->device == NULL &&
         library->open(ordinal, paths->list, &entry->device, why, sizeof why) != STATUS_OK) {
         entry->device = NULL;
@@ -91,7 +103,7 @@ enum device_state device_start(int ordinal, bool again)
     struct cublas_paths paths;
     char why[REASON_BYTES] = "";
     const bool found =
-        entry->device != NULL || find_device(ordinal, &library, &paths, why, sizeof why);
+        has_device(ordinal) || find_device(ordinal, &library, &paths, why, sizeof why);
     pthread_mutex_lock(&lock);
     if (entry->state == (int)state) { /* no other thread has changed it */
         if (found) {
@@ -171,7 +183,7 @@ bool device_is_usable(int ordinal, char *why, size_t size)
         device_reason(ordinal, why, size);
         return false;
     }
-    if (entries[ordinal].device != NULL) {
+    if (has_device(ordinal)) {
         return true;
     }
     int count;
