@@ -340,24 +340,24 @@ def test_rates_are_measured_once_per_machine(tmp_path):
     def rates(step, renew):
         return rates_of_a_process(step, str(path), renew, XDG_CACHE_HOME=str(tmp_path))
 
-    measured, told, first, renewed = rates("1 / 256", True)
+    measured, told, first, renewed = rates("1 / 2048", True)
     assert measured and told == str(path) and "fake" in first
-    assert renewed["latency_seconds"] == pytest.approx(1 / 256) and not renewed["disturbed"]
+    assert renewed["latency_seconds"] == pytest.approx(1 / 2048) and not renewed["disturbed"]
     assert renewed["device"]["float64"] > 0
     # What that process measured when it was asked to is what the next one goes by.
-    measured, _, second, renewed = rates("1 / 128", True)
+    measured, _, second, renewed = rates("1 / 1024", True)
     assert not measured and second == first
-    assert renewed["latency_seconds"] == pytest.approx(1 / 128)
-    measured, _, third, _ = rates("1 / 256", False)
+    assert renewed["latency_seconds"] == pytest.approx(1 / 1024)
+    measured, _, third, _ = rates("1 / 2048", False)
     assert not measured and third != first
     assert list(tmp_path.glob("*/*")) == [path]
     path.write_text("nothing that makes sense")
-    assert rates("1 / 256", False)[0]
+    assert rates("1 / 2048", False)[0]
 
 
 @pytest.mark.parametrize("home", ["", "/proc"])
 def test_without_a_home_folder_rates_are_measured_all_the_same(home):
-    measured, path, _, _ = rates_of_a_process("1 / 256", "", False, XDG_CACHE_HOME="", HOME=home)
+    measured, path, _, _ = rates_of_a_process("1 / 2048", "", False, XDG_CACHE_HOME="", HOME=home)
     assert measured and (path is None) == (home == "")
 
 

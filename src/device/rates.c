@@ -11,6 +11,8 @@
 
 enum { MOST_LINES = 200 };
 
+static const double MOST_RATE = 1e18;
+
 static const char HEADER[] = "numc_ufuncs rates 1\n";
 
 const struct rates rates_assumed = {
@@ -58,7 +60,7 @@ void rates_round(struct rates *rates)
     double numbers[RATE_COUNT];
     memcpy(numbers, rates, sizeof numbers);
     for (int i = 0; i < RATE_COUNT; i++) {
-        numbers[i] = fmax(round(numbers[i]), 1);
+        numbers[i] = fmin(fmax(round(numbers[i]), 1), MOST_RATE / 10);
     }
     memcpy(rates, numbers, sizeof numbers);
 }
@@ -133,7 +135,7 @@ static bool parse(const char *text, struct rates *rates, int *disturbed)
     for (int i = 0; i < 1 + RATE_COUNT; i++) {
         char *end;
         numbers[i] = strtod(text, &end);
-        if (end == text || !isfinite(numbers[i]) || numbers[i] < 0 || (i > 0 && numbers[i] == 0)) {
+        if (end == text || !(numbers[i] >= (i > 0) && numbers[i] < MOST_RATE)) {
             return false;
         }
         text = end;
@@ -167,7 +169,7 @@ static void make_folders(char *path)
 {
     for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        mkdir(path, 0777);
+        mkdir(path, 0700); /* as the XDG base directory specification asks for */
         *slash = '/';
     }
 }

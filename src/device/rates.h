@@ -33,7 +33,7 @@ int rates_type(struct element_type type);
 /* Takes the better of two measurements of each rate: disturbances only slow things down. */
 void rates_keep_best(struct rates *rates, const struct rates *other);
 
-/* Rounds all to whole numbers, at least 1. */
+/* Rounds all to whole numbers that the file may have, at least 1. */
 void rates_round(struct rates *rates);
 
 /* ---- the file ---- */

@@ -101,14 +101,13 @@ static void check_start(void)
 
 /* ---- measuring ---- */
 
-static double now, growth;
+static double now, growth, clock_step = 1e-3;
 
 /* Each look is later than the one before by more and more. */
 static double growing_clock(void)
 {
-    static double step = 1e-3;
-    step *= growth;
-    return now += step;
+    clock_step *= growth;
+    return now += clock_step;
 }
 
 static int processed;
@@ -134,6 +133,11 @@ static void check_measuring(void)
     growth = 0.8; /* every product is faster than the one before: no two agree */
     expect(rates_measure(&source, &rates, &disturbed) == STATUS_OK && disturbed, "disturbed");
     growth = 1;
+    clock_step = 0.4;
+    processed = 0;
+    disturbed = false;
+    expect(rates_measure(&source, &rates, &disturbed) == STATUS_OK && disturbed, "a slow machine");
+    expect(processed <= 2 * RATE_TYPES + 1, "one run each, not %d", processed);
     fake_fail(device, 3, STATUS_FAILED);
     expect(rates_measure(&source, &rates, &disturbed) == STATUS_FAILED, "a failure");
     pipeline_delete(pipeline);
@@ -151,7 +155,7 @@ static void write_text(const char *path, const char *text)
 
 static void check_file(const char *folder)
 {
-    char path[300], key[1000];
+    char path[300], key[1000], text[1000];
     struct rates rates = made_up_rates(3), found;
     int disturbed = -1;
     snprintf(path, sizeof path, "%s/a/b/rates.txt", folder);
@@ -159,10 +163,15 @@ static void check_file(const char *folder)
     expect(strstr(key, "8 threads, a GPU, 1.2.3") != NULL, "key %s", key);
     expect(!rates_load(path, key, &found, &disturbed), "there is no file");
     rates.latency_ns = 0.3; /* becomes 1 */
+    rates.transfer = INFINITY;
     rates_round(&rates);
     expect(rates_save(path, key, &rates, 2), "not saved");
     expect(rates_load(path, key, &found, &disturbed), "not found");
     expect(memcmp(&found, &rates, sizeof rates) == 0 && disturbed == 2, "not as they were");
+
+    struct stat made;
+    snprintf(text, sizeof text, "%s/a", folder);
+    expect(stat(text, &made) == 0 && (made.st_mode & 077) == 0, "others may read folder a");
 
     const struct rates other = made_up_rates(7);
     expect(rates_save(path, "another machine", &other, 0), "not saved");
@@ -184,6 +193,20 @@ static void check_file(const char *folder)
         expect(rates_save(path, "key", &other, 0) && rates_load(path, "key", &found, &disturbed),
                "corrupt file %zu is not replaced", i);
     }
+    static const char *const wrong[] = {"0.5", "0", "-1", "1e18", "inf", "nan"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        size_t used = (size_t)snprintf(text, sizeof text, "numc_ufuncs rates 1\nkey\t0\t");
+        for (int n = 1; n < RATE_COUNT; n++) {
+            used += (size_t)snprintf(text + used, sizeof text - used, "%d ", n);
+        }
+        snprintf(text + used, sizeof text - used, "7\n");
+        write_text(path, text);
+        expect(rates_load(path, "key", &found, &disturbed), "right rates");
+        snprintf(text + used, sizeof text - used, "%s\n", wrong[i]);
+        write_text(path, text);
+        expect(!rates_load(path, "key", &found, &disturbed), "a rate of %s", wrong[i]);
+    }
+    expect(rates_save(path, "key", &other, 0), "not saved");
     expect(truncate(path, 300) == 0, "not cut off");
     expect(!rates_load(path, "key", &found, &disturbed), "a file that was cut off");
     /* A folder in the place of a file cannot be written to, even by root. */
