@@ -12,7 +12,7 @@
 /* Shorter products stay on the processor: the latency of any device is longer. */
 #define LEAST_PROCESSOR_SECONDS 60e-6
 /* The device must be predicted faster by this factor: predictions are about as exact. */
-#define LEAST_SPEEDUP 1.1
+#define LEAST_SPEEDUP 1.25
 /* Products of a stack that are smaller than this are predicted with the rate of small products. */
 #define SMALL_PRODUCT_MULTIPLICATIONS (128.0 * 128 * 128)
 /* Share of the download that does not overlap with products. */
