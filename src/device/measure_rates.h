@@ -15,8 +15,7 @@ struct rates_source {
     double (*clock)(void); /* seconds */
 };
 
-/* Takes some tenths of a second, little more than one if the machine is slow: that counts as
- * disturbed. With STATUS_OK all rates are set; `disturbed` says whether times
+/* Takes about a second, little more than ten if the machine is slow: that counts as disturbed. With STATUS_OK all rates are set; `disturbed` says whether times
  * varied so much that something else must have used the machine. */
 enum status rates_measure(const struct rates_source *source, struct rates *rates, bool *disturbed);
 
