@@ -325,6 +325,9 @@ def test_more_threads_than_the_system_grants():
     assert regions == 1
 
 
+@pytest.mark.skipif(
+    "libasan" in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer reports faults itself"
+)
 def test_a_fault_in_a_worker_is_reported():
     """No page but one, in the first chunk of the worker's share, faults: a second fault, of the
     thread that takes the next chunk, would end the process in the midst of the report."""
