@@ -1,5 +1,6 @@
 """The life of the extension module: imports that are repeated, and other interpreters."""
 
+import os
 import subprocess
 import sys
 
@@ -72,7 +73,8 @@ def test_fork_handlers_are_installed_once(tmp_path, monkeypatch):
     source.write_text(COUNTING_LIBRARY)
     command = ["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", library, source, "-ldl"]
     subprocess.run(command, check=True)
-    monkeypatch.setenv("LD_PRELOAD", str(library))
+    # Behind a sanitizer's library, which must come first.
+    monkeypatch.setenv("LD_PRELOAD", f"{os.environ.get('LD_PRELOAD', '')} {library}".strip())
     run(IMPORT_AGAIN.format(count_handlers=COUNT_HANDLERS) + "assert handlers > 0")
 
 
