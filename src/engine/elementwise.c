@@ -42,13 +42,26 @@ static bool suits_kernel(const struct elementwise *loop, const ptrdiff_t step[])
     return true;
 }
 
-bool elementwise_streams(const struct elementwise *loop, ptrdiff_t n)
+static bool is_in_place(const struct elementwise *loop, char *const data[])
+{
+    for (int out = loop->inputs; out < loop->operands; out++) {
+        for (int in = 0; in < loop->inputs; in++) {
+            if (data[in] == data[out]) {
+                return true; /* the output's lines are in the cache already */
+            }
+        }
+    }
+    return false;
+}
+
+bool elementwise_streams(const struct elementwise *loop, char *const data[], ptrdiff_t n)
 {
     size_t stored = 0;
     for (int out = loop->inputs; out < loop->operands; out++) {
         stored += loop->item_size[out] * (size_t)n;
     }
-    return stored > cache_last_level() / 16 * STREAMING_FROM_CACHE_SIXTEENTHS;
+    return stored > cache_last_level() / 16 * STREAMING_FROM_CACHE_SIXTEENTHS &&
+           !is_in_place(loop, data);
 }
 
 elementwise_kernel *elementwise_choose(const struct elementwise *loop, const ptrdiff_t step[],
@@ -286,24 +299,11 @@ void elementwise_run(const struct elementwise_plan *plan)
     elementwise_share_out(&work);
 }
 
-static bool is_in_place(const struct elementwise *loop, char *const data[])
-{
-    for (int out = loop->inputs; out < loop->operands; out++) {
-        for (int in = 0; in < loop->inputs; in++) {
-            if (data[in] == data[out]) {
-                return true; /* the output's lines are in the cache already */
-            }
-        }
-    }
-    return false;
-}
-
 void elementwise_plan_kernel(struct elementwise_plan *plan)
 {
     /* A page that has just been populated is in the cache: stores past it would write it twice. */
     plan->streams = plan->loop->kernel != NULL && !populates(plan) &&
-                    !is_in_place(plan->loop, plan->data) &&
-                    elementwise_streams(plan->loop, plan->n);
+                    elementwise_streams(plan->loop, plan->data, plan->n);
     plan->kernel = elementwise_choose(plan->loop, plan->step, plan->streams);
 }
 

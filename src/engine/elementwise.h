@@ -52,7 +52,7 @@ static inline bool elementwise_is_tiny(const struct elementwise *loop, ptrdiff_t
 }
 
 /* Whether the outputs of n elements are to be stored past the cache. */
-bool elementwise_streams(const struct elementwise *loop, ptrdiff_t n);
+bool elementwise_streams(const struct elementwise *loop, char *const data[], ptrdiff_t n);
 
 /* The kernel for n elements with these steps that may be computed in any order; NULL: the inner loop. */
 elementwise_kernel *elementwise_choose(const struct elementwise *loop, const ptrdiff_t step[],

@@ -117,14 +117,10 @@ bool iterator_run_axes(const struct ufunc_call *call, PyObject **result)
         NpyIter_Deallocate(iterator);
         return false;
     }
-    bool in_place = false;
-    for (int i = 0; i < inputs; i++) {
-        in_place = in_place || nested.data[i] == nested.data[inputs];
-    }
     Py_INCREF(out);
     errors_clear();
     const bool is_tiny = elementwise_is_tiny(engine, n);
-    nested.streams = !is_tiny && !in_place && elementwise_streams(engine, n);
+    nested.streams = !is_tiny && elementwise_streams(engine, nested.data, n);
     nested.output_is_new = call->array[inputs] == NULL;
     NPY_BEGIN_THREADS_DEF;
     if (!is_tiny) {
