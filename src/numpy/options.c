@@ -94,7 +94,7 @@ void options_show(struct options_scope *scope)
     scope->was_shown = is_shown;
     scope->before = shown;
     const struct block *block = first_open(innermost());
-    shown = block != NULL ? block->options : (struct options){OPTION_UNSET};
+    shown = block != NULL ? block->options : (struct options){0};
     is_shown = true;
     threads_set_for_this_thread(shown.threads);
 }
@@ -118,7 +118,7 @@ void options_enter_loop(struct options_scope *scope)
 
 struct options options_in_effect(void)
 {
-    struct options options = {OPTION_UNSET};
+    struct options options = {0};
     if (options_in_blocks() && is_shown) {
         options = shown;
     }
@@ -185,7 +185,7 @@ static PyObject *open_block(PyObject *module, PyObject *args)
         return NULL;
     }
     struct block *around = first_open(innermost());
-    block->options = around != NULL ? around->options : (struct options){OPTION_UNSET};
+    block->options = around != NULL ? around->options : (struct options){0};
     block->around = (struct block *)Py_XNewRef((PyObject *)around);
     block->open = true;
     atomic_fetch_add(&options_open_blocks, 1);

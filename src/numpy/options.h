@@ -9,7 +9,6 @@
 #include <stdbool.h>
 
 enum {
-    OPTION_UNSET = 0,
     OFFLOAD_AUTO = 1, /* options.device */
     OFFLOAD_CPU = 2,
     OFFLOAD_CUDA = 3, /* + its number */
