@@ -1,5 +1,8 @@
 """Where matmul is computed: faults of the device, forks, the choice, and what is said about it."""
 
+import itertools
+import re
+import sys
 import threading
 import warnings
 from pathlib import Path
@@ -160,8 +163,7 @@ def test_a_library_that_did_not_load_is_tried_again_when_asked_for():
 INTERRUPTED = """
 import json, signal, _numc_test, numpy as np, numc_ufuncs as nc
 from numc_ufuncs import _cuda
-class Alarm(Exception): pass
-def on_alarm(*_): raise Alarm
+def on_alarm(*_): raise TimeoutError
 signal.signal(signal.SIGALRM, on_alarm)
 signal.signal(signal.SIGINT, signal.default_int_handler) # ignored in the background of a shell
 class pathfinder:
@@ -185,13 +187,23 @@ print(json.dumps([found, right, nc.last_call()["device"]]))
 
 
 @pytest.mark.parametrize(
-    ("signal", "exception"), [("signal.SIGINT", "KeyboardInterrupt"), ("signal.SIGALRM", "Alarm")]
+    ("signal", "exception"),
+    [("signal.SIGINT", "KeyboardInterrupt"), ("signal.SIGALRM", "TimeoutError")],
 )
 def test_what_a_signals_handler_raises_reaches_the_caller(signal, exception):
     """While Python is asked where cuBLAS is. The next call starts the device after all."""
     found, right, device = run(INTERRUPTED.replace("SIGNAL", signal))
     assert found == ["starting a device would take longer", exception, exception]
     assert right and device == "fake"
+
+
+def test_what_the_finder_raises_is_its_own(monkeypatch):
+    class Finder:
+        def load_nvidia_dynamic_lib(self, name):
+            raise KeyError(name)
+
+    monkeypatch.setitem(sys.modules, "cuda.pathfinder", Finder())
+    assert _cuda.cublas()
 
 
 def test_no_library_comes_from_the_working_directory(tmp_path, monkeypatch):
@@ -351,14 +363,66 @@ def test_rates_are_measured_once_per_machine(tmp_path):
     measured, _, third, _ = rates("1 / 2048", False)
     assert not measured and third != first
     assert list(tmp_path.glob("*/*")) == [path]
-    path.write_text("nothing that makes sense")
-    assert rates("1 / 2048", False)[0]
+    of_other_threads = re.sub(r"\t(\d+)\t\d+ ", r"\t\1\t999 ", third)
+    for text in (of_other_threads, "nothing that makes sense"):
+        path.write_text(text)
+        assert rates("1 / 2048", False)[0]
 
 
 @pytest.mark.parametrize("home", ["", "/proc"])
 def test_without_a_home_folder_rates_are_measured_all_the_same(home):
     measured, path, _, _ = rates_of_a_process("1 / 2048", "", False, XDG_CACHE_HOME="", HOME=home)
     assert measured and (path is None) == (home == "")
+
+
+MEASURED_UNDER_OPTIONS = """
+import json, _numc_test, numpy as np, numc_ufuncs as nc
+_numc_test.use_fake_device(1 << 28)
+with nc.config(threads=3): in_block = nc.measure_rates()["threads"]
+nc.set_config(threads=5)
+print(json.dumps([in_block, nc.measure_rates()["threads"]]))
+"""
+
+
+def test_rates_are_those_of_the_threads_that_are_used_by_default():
+    assert run(MEASURED_UNDER_OPTIONS, NUMC_NUM_THREADS="1") == [1, 1]
+
+
+@pytest.mark.usefixtures("fake")
+def test_a_device_lost_while_it_is_measured_is_given_up():
+    _numc_test.use_fake_device(1 << 28, True, 0)
+    _numc_test.fail_device_call(20, True)
+    a = np.ones((300, 300))
+    with pytest.warns(RuntimeWarning, match="'cuda:0' is lost"):
+        assert (nc.matmul(a, a) == 300).all()
+    assert nc.last_call()["device"] == "cpu"
+
+
+@pytest.mark.usefixtures("fake")
+def test_a_call_does_not_wait_for_another_threads_measurement():
+    """The one that measures is held up by its clock until the other one is through."""
+    a = np.ones((200, 200))
+    looked, through = threading.Event(), threading.Event()
+    first = threading.Thread(target=nc.matmul, args=(a, a))
+    looks = itertools.count()
+
+    def clock():
+        if threading.current_thread() is first:
+            looked.set()
+            through.wait()
+        return next(looks) * 1e-3
+
+    _numc_test.use_fake_device(1 << 28, True, 0)
+    _numc_test.set_clock(clock)
+    try:
+        first.start()
+        looked.wait()
+        assert (nc.matmul(a, a) == 200).all()
+        assert nc.last_call()["reason"] == "another thread is measuring the device"
+    finally:
+        through.set()
+        first.join()
+        _numc_test.set_clock(None)
 
 
 MEMORY = """

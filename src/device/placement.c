@@ -40,10 +40,12 @@ double placement_processor_seconds(const struct rates *rates, const struct matmu
     const int type = rates_type(task->type);
     const bool is_stack = task->product.batch > 1 && is_small(task);
     const double rate = is_stack ? rates->stack[type] : rates->product[type];
-    /* BLAS has threads of its own, all of which were measured; rates of one thread are a core's. */
+    /* BLAS has threads of its own, all of which were measured. */
     const bool by_blas = task->type.kind >= ELEMENT_FLOAT && task->type.size > 2 && !is_stack;
-    const double share = by_blas && rates->threads > 1 ? 1 : threads / rates->threads;
-    return fmax(placement_operations(task) / (rate * share),
+    const double scale = rates->threads == RATES_OF_A_CORE ? threads
+                         : by_blas                         ? 1
+                                                           : threads / rates->threads;
+    return fmax(placement_operations(task) / (rate * scale),
                 (input_bytes(task) + output_bytes(task)) / rates->memory);
 }
 

@@ -16,7 +16,7 @@ static const double MOST_RATE = 1e18;
 static const char HEADER[] = "numc_ufuncs rates 1\n";
 
 const struct rates rates_assumed = {
-    .threads = 1,
+    .threads = RATES_OF_A_CORE,
     .product = {20e9, 20e9, 20e9, 20e9, 20e9, 20e9, 100e9, 50e9, 100e9, 50e9},
     .stack = {20e9, 20e9, 20e9, 20e9, 20e9, 20e9, 100e9, 50e9, 100e9, 50e9},
     .memory = 100e9,
@@ -80,7 +80,7 @@ static void read_processor(char *text, size_t size)
         char *value = strchr(line, ':');
         for (size_t i = 0; i < sizeof fields / sizeof fields[0] && value != NULL; i++) {
             if (strncmp(line, fields[i], strlen(fields[i])) == 0 && used < size) {
-                value[strcspn(value, "\t\n")] = '\0';
+                value[strcspn(value, "\n")] = '\0';
                 used += (size_t)snprintf(text + used, size - used, "%s", value + 1);
             }
         }
@@ -95,6 +95,9 @@ void rates_key(char *key, size_t size, int threads, const char *device, const ch
     char processor[256];
     read_processor(processor, sizeof processor);
     snprintf(key, size, "%s, %d threads, %s, %s", processor, threads, device, build);
+    for (char *c = key; *c != '\0'; c++) {
+        *c = *c == '\t' || *c == '\n' ? ' ' : *c; /* the file's separators */
+    }
 }
 
 void rates_path(char *path, size_t size)

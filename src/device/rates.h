@@ -5,12 +5,12 @@
 
 #include "device.h"
 
-enum { RATE_TYPES = 10 };
+enum { RATE_TYPES = 10, RATES_OF_A_CORE = 0 };
 
 /* Doubles only, since the file is read and written as an array of them. Whole numbers: exact in
  * text, and without a decimal point, which depends on the locale. */
 struct rates {
-    double threads;             /* with which the processor was measured */
+    double threads;             /* with which the processor was measured, or RATES_OF_A_CORE */
     double product[RATE_TYPES]; /* operations per second of the processor, by type, */
     double stack[RATE_TYPES];   /* the same for a stack of small products */
     double memory;              /* bytes per second that it reads */
@@ -38,8 +38,8 @@ void rates_round(struct rates *rates);
 
 /* ---- the file ---- */
 
-/* The key of this machine's rates, one line: processor, threads, device, `build` (versions, and what else
- * rates depend on). */
+/* The key of this machine's rates, one line without a tab: processor, threads, device, `build`
+ * (versions, and what else rates depend on). */
 void rates_key(char *key, size_t size, int threads, const char *device, const char *build);
 
 /* "" where neither XDG_CACHE_HOME nor HOME is set. */

@@ -2,7 +2,9 @@
 
 import importlib
 import os
+import signal
 import sys
+import traceback
 from pathlib import Path
 
 CUDA_LIBRARY = "libnumc_cuda.so"
@@ -15,13 +17,20 @@ def library():
     return path if os.access(path, os.F_OK) else ""
 
 
+def _is_from_signal_handler(error):
+    handlers = (signal.getsignal(number) for number in signal.valid_signals())
+    codes = {getattr(handler, "__code__", None) for handler in handlers}
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_code in codes for frame, _ in frames)
+
+
 def _by_pathfinder():
-    # Handlers of signals may raise here, whatever they like: that must reach the caller. So only
-    # what the finder itself may raise is caught: its own error is a RuntimeError.
     try:
         pathfinder = importlib.import_module("cuda.pathfinder")
         return [pathfinder.load_nvidia_dynamic_lib("cublas").abs_path]
-    except (ImportError, AttributeError, OSError, RuntimeError):
+    except Exception as error:
+        if _is_from_signal_handler(error):
+            raise  # it concerns the caller
         return []  # the loader may find it
 
 

@@ -27,8 +27,7 @@ static PyObject *cuda_devices(PyObject *module, PyObject *unused)
 static PyObject *rates_file(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    char path[RATES_PATH_BYTES];
-    rates_path(path, sizeof path);
+    const char *path = measured_rates_file();
     return path[0] != '\0' ? PyUnicode_DecodeFSDefault(path) : Py_NewRef(Py_None);
 }
 

@@ -11,18 +11,23 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A disturbed measurement is repeated by later processes, up to this many times; the best rates
  * are kept. */
-enum { ENOUGH_DISTURBED = 3, KEY_BYTES = 1024 };
+enum { ENOUGH_DISTURBED = 3, KEY_BYTES = 2048 };
 
 struct time_lost measured_time_lost;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of these: */
-static struct rates known;                               /* no threads: unknown */
+static pthread_mutex_t measuring = PTHREAD_MUTEX_INITIALIZER; /* of who finds the rates out */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;      /* of these two: */
+static struct rates known;
+static bool is_known;
 static double (*test_clock)(void);
-static char build[256]; /* of this package and NumPy, and what limits BLAS: rates depend on it */
+
+/* As they were at import, so that rates do not depend on the call that needs them first. */
+static int machine_threads;
+static char path[RATES_PATH_BYTES];
+static char build[KEY_BYTES / 2]; /* this package and NumPy, and what limits BLAS */
 
 static const char *limit_of_blas(const char *name)
 {
@@ -36,26 +41,21 @@ int measured_rates_initialize(void)
     PyObject *version = numpy != NULL ? PyObject_GetAttrString(numpy, "__version__") : NULL;
     const char *text = version != NULL ? PyUnicode_AsUTF8(version) : NULL;
     if (text != NULL) {
-        snprintf(build, sizeof build, "%s, %s, NumPy %s, BLAS %s %s %s", NUMC_VERSION,
-                 kernels_selected_isa(), text, limit_of_blas("OPENBLAS_NUM_THREADS"),
-                 limit_of_blas("MKL_NUM_THREADS"), limit_of_blas("OMP_NUM_THREADS"));
-        for (char *c = build; *c != '\0'; c++) {
-            *c = *c == '\t' || *c == '\n' ? ' ' : *c; /* the file's separators */
-        }
+        snprintf(build, sizeof build, "%s, %s, NumPy %s, BLAS %d %s %s %s", NUMC_VERSION,
+                 kernels_selected_isa(), text, threads_cpus(),
+                 limit_of_blas("OPENBLAS_NUM_THREADS"), limit_of_blas("MKL_NUM_THREADS"),
+                 limit_of_blas("OMP_NUM_THREADS"));
     }
     Py_XDECREF(version);
     Py_XDECREF(numpy);
+    machine_threads = threads_limit_by_default().threads;
+    rates_path(path, sizeof path);
     return text != NULL ? 0 : -1;
 }
 
-/* That calls outside of config() may use: rates do not depend on the call that needs them first. */
-static int usual_threads(void)
+const char *measured_rates_file(void)
 {
-    const int of_block = threads_of_this_thread();
-    threads_set_for_this_thread(0);
-    const int threads = threads_limit().threads;
-    threads_set_for_this_thread(of_block);
-    return threads;
+    return path;
 }
 
 double measured_clock(void)
@@ -63,68 +63,99 @@ double measured_clock(void)
     return test_clock != NULL ? test_clock() : 1e-9 * (double)clock_ns();
 }
 
-/* Under the lock. What fails is not kept: the next process tries again. */
-static enum status measure(on_processor *processor, const char *path, const char *key,
-                           int disturbed_before, bool *disturbed)
+static bool get_known(struct rates *rates)
+{
+    pthread_mutex_lock(&lock);
+    const bool found = is_known;
+    *rates = known;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+static void set_known(const struct rates *rates)
+{
+    pthread_mutex_lock(&lock);
+    is_known = rates != NULL;
+    known = rates != NULL ? *rates : rates_assumed;
+    pthread_mutex_unlock(&lock);
+}
+
+static void make_key(char key[KEY_BYTES])
+{
+    rates_key(key, KEY_BYTES, machine_threads, device_of(0)->model, build);
+}
+
+/* Measures and saves. `before`: the best of so many disturbed measurements, or NULL. */
+static enum status measure(on_processor *processor, const struct rates *before,
+                           int disturbed_before, struct rates *rates, bool *disturbed)
 {
     const struct rates_source source = {&policy_in_use, device_pipeline(0), processor,
-                                        usual_threads(), measured_clock};
-    struct rates rates;
+                                        machine_threads, measured_clock};
     const int of_block = threads_of_this_thread();
-    threads_set_for_this_thread(0);
-    const enum status status = rates_measure(&source, &rates, disturbed);
+    threads_set_for_this_thread(machine_threads);
+    const enum status status = rates_measure(&source, rates, disturbed);
     threads_set_for_this_thread(of_block);
     if (status == STATUS_OK) {
-        if (disturbed_before > 0) {
-            rates_keep_best(&rates, &known);
+        char key[KEY_BYTES];
+        make_key(key);
+        if (before != NULL) {
+            rates_keep_best(rates, before);
         }
-        known = rates;
-        rates_save(path, key, &rates, *disturbed ? disturbed_before + 1 : 0);
+        rates_save(path, key, rates, *disturbed ? disturbed_before + 1 : 0);
+        set_known(rates);
     }
     return status;
 }
 
-static void file_and_key(char path[RATES_PATH_BYTES], char key[KEY_BYTES])
+static enum status load_or_measure(on_processor *processor, struct rates *rates)
 {
-    rates_path(path, RATES_PATH_BYTES);
-    rates_key(key, KEY_BYTES, usual_threads(), device_of(0)->model, build);
+    char key[KEY_BYTES];
+    struct rates saved;
+    int disturbed_before = 0;
+    bool disturbed;
+    make_key(key);
+    const bool found =
+        rates_load(path, key, &saved, &disturbed_before) && saved.threads == machine_threads;
+    if (found && (disturbed_before == 0 || disturbed_before >= ENOUGH_DISTURBED)) {
+        *rates = saved;
+        set_known(rates);
+        return STATUS_OK;
+    }
+    const enum status status =
+        measure(processor, found ? &saved : NULL, found ? disturbed_before : 0, rates, &disturbed);
+    if (status == STATUS_OK || status == STATUS_LOST || status == STATUS_NO_HOST_MEMORY) {
+        return status; /* out of memory: the next call may have more luck */
+    }
+    *rates = found ? saved : rates_assumed;
+    set_known(rates);
+    return STATUS_OK;
 }
 
-void measured_rates_get(on_processor *processor, struct rates *rates)
+enum status measured_rates_get(on_processor *processor, struct rates *rates)
 {
-    pthread_mutex_lock(&lock);
-    if (known.threads == 0) {
-        char path[RATES_PATH_BYTES], key[KEY_BYTES];
-        int disturbed_before = 0;
-        bool disturbed;
-        file_and_key(path, key);
-        const bool found = rates_load(path, key, &known, &disturbed_before);
-        if ((!found || (disturbed_before > 0 && disturbed_before < ENOUGH_DISTURBED)) &&
-            measure(processor, path, key, disturbed_before, &disturbed) != STATUS_OK && !found) {
-            known = rates_assumed;
-        }
+    if (get_known(rates)) {
+        return STATUS_OK;
     }
-    *rates = known;
-    pthread_mutex_unlock(&lock);
+    if (pthread_mutex_trylock(&measuring) != 0) {
+        return STATUS_UNAVAILABLE;
+    }
+    const enum status status = get_known(rates) ? STATUS_OK : load_or_measure(processor, rates);
+    pthread_mutex_unlock(&measuring);
+    return status;
 }
 
 enum status measured_rates_renew(on_processor *processor, struct rates *rates, bool *disturbed)
 {
-    char path[RATES_PATH_BYTES], key[KEY_BYTES];
-    pthread_mutex_lock(&lock);
-    file_and_key(path, key);
-    const enum status status = measure(processor, path, key, 0, disturbed);
-    *rates = known;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&measuring);
+    const enum status status = measure(processor, NULL, 0, rates, disturbed);
+    pthread_mutex_unlock(&measuring);
     return status;
 }
 
 void measured_rates_replace(const struct rates *rates)
 {
-    pthread_mutex_lock(&lock);
-    known = rates != NULL ? *rates : (struct rates){.threads = 0};
+    set_known(rates);
     measured_time_lost.seconds = 0;
-    pthread_mutex_unlock(&lock);
 }
 
 void measured_clock_replace(double (*clock)(void))

@@ -14,11 +14,14 @@ int measured_rates_initialize(void);
 /* Computes a product without a device; false if it cannot. */
 typedef bool on_processor(const struct matmul_task *task);
 
-/* Of device 0, which is up. Others who ask meanwhile wait; nobody holds the GIL. */
-void measured_rates_get(on_processor *processor, struct rates *rates);
+/* Of device 0, which is up. STATUS_UNAVAILABLE: another thread is measuring them. Not under the GIL. */
+enum status measured_rates_get(on_processor *processor, struct rates *rates);
 
-/* Measures now, whatever is in the file. */
+/* Measures now, whatever is in the file. Waits for others who measure. */
 enum status measured_rates_renew(on_processor *processor, struct rates *rates, bool *disturbed);
+
+/* The file that keeps them, "" if none can. */
+const char *measured_rates_file(void);
 
 /* Before device 0 is up. */
 extern struct time_lost measured_time_lost;

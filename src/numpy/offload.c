@@ -145,6 +145,19 @@ static const char *text_of(enum status status)
 
 /* ---- the device ---- */
 
+/* Says why a device failed, and gives up one that is lost. */
+static void explain_failure(const struct attempt *attempt, enum status status, char *why,
+                            size_t size)
+{
+    struct device *device = device_of(attempt->ordinal);
+    char problem[256] = "";
+    device->explain(device, problem, sizeof problem);
+    snprintf(why, size, "%s%s%s", text_of(status), *problem != '\0' ? ": " : "", problem);
+    if (status == STATUS_LOST && device_give_up(attempt->ordinal, why)) {
+        warn_of_loss(attempt, why);
+    }
+}
+
 static enum status run_on_device(struct attempt *attempt, struct pipeline_report *report, char *why,
                                  size_t size)
 {
@@ -165,12 +178,7 @@ static enum status run_on_device(struct attempt *attempt, struct pipeline_report
         }
         return status;
     }
-    char problem[256] = "";
-    device->explain(device, problem, sizeof problem);
-    snprintf(why, size, "%s%s%s", text_of(status), *problem != '\0' ? ": " : "", problem);
-    if (status == STATUS_LOST && device_give_up(attempt->ordinal, why)) {
-        warn_of_loss(attempt, why);
-    }
+    explain_failure(attempt, status, why, size);
     return status;
 }
 
@@ -185,7 +193,15 @@ static bool device_computes(const struct attempt *attempt, int threads, char *wh
         return true;
     }
     struct rates rates;
-    measured_rates_get(offload_on_processor, &rates);
+    const enum status status = measured_rates_get(offload_on_processor, &rates);
+    if (status == STATUS_UNAVAILABLE) {
+        snprintf(why, size, "another thread is measuring the device");
+        return false;
+    }
+    if (status != STATUS_OK) {
+        explain_failure(attempt, status, why, size);
+        return false;
+    }
     snprintf(why, size, "sooner done on the processor");
     return placement_is_device(&rates, &attempt->task, threads);
 }

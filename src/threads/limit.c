@@ -45,8 +45,7 @@ int threads_of_this_thread(void)
     return for_this_thread;
 }
 
-/* CPUs that the calling thread may run on. */
-static int affinity_cpus(void)
+int threads_cpus(void)
 {
     cpu_set_t few;
     if (sched_getaffinity(0, sizeof few, &few) == 0) {
@@ -68,19 +67,12 @@ static int affinity_cpus(void)
     return INT_MAX;
 }
 
-struct thread_limit threads_limit(void)
+struct thread_limit threads_limit_by_default(void)
 {
-    if (for_this_thread != 0) {
-        return (struct thread_limit){for_this_thread, "config(threads=)"};
-    }
-    const int process = atomic_load(&for_process);
-    if (process != 0) {
-        return (struct thread_limit){process, "set_config(threads=)"};
-    }
     /* threadpoolctl and OMP_NUM_THREADS set what omp_get_max_threads() returns. */
     struct thread_limit limit = {omp_get_max_threads(),
                                  "omp_get_max_threads(): OMP_NUM_THREADS or threadpoolctl"};
-    const int affinity = affinity_cpus();
+    const int affinity = threads_cpus();
     if (affinity <= limit.threads) {
         limit = (struct thread_limit){affinity, "CPUs that this thread may run on"};
     }
@@ -91,4 +83,16 @@ struct thread_limit threads_limit(void)
         limit = (struct thread_limit){upper_limit, "NUMC_NUM_THREADS"};
     }
     return limit;
+}
+
+struct thread_limit threads_limit(void)
+{
+    if (for_this_thread != 0) {
+        return (struct thread_limit){for_this_thread, "config(threads=)"};
+    }
+    const int process = atomic_load(&for_process);
+    if (process != 0) {
+        return (struct thread_limit){process, "set_config(threads=)"};
+    }
+    return threads_limit_by_default();
 }

@@ -22,4 +22,10 @@ struct thread_limit {
 };
 struct thread_limit threads_limit(void);
 
+/* What threads_limit() is where no option sets it. */
+struct thread_limit threads_limit_by_default(void);
+
+/* CPUs that the calling thread may run on. */
+int threads_cpus(void);
+
 #endif

@@ -104,6 +104,21 @@ static double stepping_clock(void)
     return clock_now += clock_step;
 }
 
+static PyObject *clock_function;
+
+static double called_clock(void)
+{
+    const PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *seconds = PyObject_CallNoArgs(clock_function);
+    const double value = seconds != NULL ? PyFloat_AsDouble(seconds) : 0;
+    Py_XDECREF(seconds);
+    if (PyErr_Occurred()) {
+        PyErr_WriteUnraisable(clock_function);
+    }
+    PyGILState_Release(gil);
+    return value;
+}
+
 /* ---- this module in the place of the library that knows CUDA ---- */
 
 static int count_devices(char *why, size_t size)
@@ -139,6 +154,16 @@ static PyObject *set_fake_clock(PyObject *module, PyObject *args)
         return NULL;
     }
     internals->replace_clock(clock_step != 0 ? stepping_clock : NULL);
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_clock(PyObject *module, PyObject *function)
+{
+    (void)module;
+    PyObject *before = clock_function;
+    clock_function = function != Py_None ? Py_NewRef(function) : NULL;
+    internals->replace_clock(clock_function != NULL ? called_clock : NULL);
+    Py_XDECREF(before);
     Py_RETURN_NONE;
 }
 
@@ -201,6 +226,8 @@ static PyMethodDef functions[] = {
     {"set_fake_clock", set_fake_clock, METH_VARARGS,
      "set_fake_clock(step): what placement takes for the time advances so many seconds at each "
      "look; 0: the real time."},
+    {"set_clock", set_clock, METH_O,
+     "set_clock(function): what placement takes for the time in seconds; None: the real time."},
     {"fail_device_call", fail_device_call, METH_VARARGS,
      "fail_device_call(n, lost): the nth call of the fake device from now on fails; 0: none."},
     {"device_calls", device_calls, METH_NOARGS, "Calls of the fake device so far."},
