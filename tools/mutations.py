@@ -73,12 +73,12 @@ MUTATIONS = {
         "#define IS_PRODUCT(op) false",
     ),
     "promotion": (
-        "src/numpy/plugin.c",
+        "src/numpy/clone.c",
         "    ufunc->type_resolver = original->type_resolver;\n",
         "",
     ),
     "operand flags of matmul": (
-        "src/numpy/plugin.c",
+        "src/numpy/clone.c",
         "if (original->op_flags != NULL",
         "if (false && original->op_flags != NULL",
     ),
@@ -118,7 +118,7 @@ MUTATIONS = {
         "if (false) {",
     ),
     "promoters and loops for strings": (
-        "src/numpy/plugin.c",
+        "src/numpy/clone.c",
         "if (private_adopt_loops(ufunc, original) < 0 ||",
         "if (",
     ),

@@ -1,9 +1,9 @@
 /* Shadows methods of np.ufunc: the attribute of an object comes before the method of its type. */
 #include "methods.h"
 
+#include "clone.h"
 #include "numpy_private.h"
 #include "options.h"
-#include "plugin.h"
 #include "reduction_call.h"
 
 #include "engine/reduction_cutoffs.h"

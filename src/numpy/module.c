@@ -3,6 +3,7 @@
 #include "numpy_api.h"
 
 #include "call.h"
+#include "clone.h"
 #include "device_functions.h"
 #include "elementwise_call.h"
 #include "engine/bandwidth.h"
@@ -16,7 +17,6 @@
 #include "methods.h"
 #include "numpy_private.h"
 #include "options.h"
-#include "plugin.h"
 #include "reduction_loop.h"
 #include "threads/region.h"
 

@@ -24,7 +24,7 @@ int private_initialize(void);
 
 /* ---- ufuncs ---- */
 
-/* The pointer in front of a ufunc's data, which plugin.c puts there. */
+/* The pointer in front of a ufunc's data, which clone.c puts there. */
 static inline void *private_owner(const PyUFuncObject *ufunc)
 {
     return ufunc->data[-1];

@@ -1,5 +1,5 @@
 /* Makes a ufunc out of another one's type table, resolver, flags and identity. */
-#include "plugin.h"
+#include "clone.h"
 
 #include "call.h"
 #include "call_table.h"
