@@ -169,7 +169,7 @@ static void run_share(void *context, int thread)
 
 static void run_on_threads(const struct shared_work *work, ptrdiff_t first, int threads)
 {
-    const struct inner_loop_hooks *hooks = work->call != NULL ? work->loop->hooks : NULL;
+    const struct inner_loop_hooks *hooks = work->hook_data != NULL ? work->loop->hooks : NULL;
     struct sharing sharing = {.work = work, .first = first};
     sharing.second = first < work->offset
                          ? work->offset
@@ -183,11 +183,11 @@ static void run_on_threads(const struct shared_work *work, ptrdiff_t first, int 
     shares_initialize(&sharing.shares, sharing.second, work->units, work->block,
                       least_chunk > 0 ? least_chunk : 1, threads);
     if (hooks != NULL) {
-        hooks->before_threads(work->call);
+        hooks->before_threads(work->hook_data);
     }
     region_run(work->loop->policy, threads, run_share, &sharing);
     if (hooks != NULL) {
-        hooks->after_threads(work->call);
+        hooks->after_threads(work->hook_data);
     }
 }
 
@@ -217,15 +217,15 @@ void elementwise_share_out(const struct shared_work *work)
 
 /* ---- one call of a loop ---- */
 
-void elementwise_run_chunk(const struct elementwise *loop, void *call, char *const data[],
+void elementwise_run_chunk(const struct elementwise *loop, void *hook_data, char *const data[],
                            const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t n)
 {
     if (loop->hooks != NULL) {
-        loop->hooks->before_chunk(call);
+        loop->hooks->before_chunk(hook_data);
     }
     loop->function((char **)data, &n, step, loop->function_data);
     if (loop->hooks != NULL) {
-        loop->hooks->after_chunk(call, first);
+        loop->hooks->after_chunk(hook_data, first);
     }
 }
 
@@ -239,7 +239,7 @@ static void run_elements(const struct elementwise_plan *plan, ptrdiff_t first, p
     if (plan->kernel != NULL) {
         plan->kernel(data, plan->step, end - first);
     } else {
-        elementwise_run_chunk(loop, plan->call, data, plan->step, first, end - first);
+        elementwise_run_chunk(loop, plan->hook_data, data, plan->step, first, end - first);
     }
 }
 
@@ -279,7 +279,7 @@ void elementwise_run(const struct elementwise_plan *plan)
     const struct elementwise *loop = plan->loop;
     struct shared_work work = {
         .loop = plan->loop,
-        .call = plan->kernel == NULL ? plan->call : NULL,
+        .hook_data = plan->kernel == NULL ? plan->hook_data : NULL,
         .run = run_chunks,
         .context = (void *)plan,
         .units = plan->n,
@@ -307,7 +307,7 @@ void elementwise_plan_kernel(struct elementwise_plan *plan)
     plan->kernel = elementwise_choose(plan->loop, plan->step, plan->streams);
 }
 
-void elementwise_run_loop(struct elementwise *loop, void *call, char *const data[],
+void elementwise_run_loop(struct elementwise *loop, void *hook_data, char *const data[],
                           const ptrdiff_t step[], ptrdiff_t n)
 {
     if (loop->kernel == NULL && n < break_even(loop) && !is_timed(loop)) {
@@ -319,7 +319,8 @@ void elementwise_run_loop(struct elementwise *loop, void *call, char *const data
         loop->function((char **)data, &n, step, loop->function_data); /* teaches nothing */
         return;
     }
-    struct elementwise_plan plan = {.loop = loop, .call = call, .data = data, .step = step, .n = n};
+    struct elementwise_plan plan = {
+        .loop = loop, .hook_data = hook_data, .data = data, .step = step, .n = n};
     elementwise_plan_kernel(&plan);
     elementwise_run(&plan);
 }

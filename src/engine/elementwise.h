@@ -15,14 +15,14 @@ enum { MOST_OPERANDS = 32 };
 /* An inner loop of NumPy's for *n elements. */
 typedef void inner_loop(char *data[], const ptrdiff_t *n, const ptrdiff_t step[], void *loop_data);
 
-/* What an inner loop needs that may raise Python exceptions; `call` is the plan's. */
+/* What an inner loop needs that may raise Python exceptions; `hook_data` is the plan's. */
 struct inner_loop_hooks {
     /* Around the part of a call that runs on several threads. */
-    void (*before_threads)(void *call);
-    void (*after_threads)(void *call);
+    void (*before_threads)(void *hook_data);
+    void (*after_threads)(void *hook_data);
     /* Around each chunk, on the thread that computes it; `first` is the index of its first element. */
-    void (*before_chunk)(void *call);
-    void (*after_chunk)(void *call, ptrdiff_t first);
+    void (*before_chunk)(void *hook_data);
+    void (*after_chunk)(void *hook_data, ptrdiff_t first);
 };
 
 /* What computes the elements of one row of a ufunc's table, and what has been learnt of it. */
@@ -64,7 +64,7 @@ struct elementwise_plan {
     elementwise_kernel *kernel; /* NULL: the inner loop */
     bool streams;               /* the kernel stores past the cache */
     bool output_is_new;         /* its memory has no pages yet */
-    void *call;                 /* for the hooks */
+    void *hook_data;            /* of the call */
     char *const *data;
     const ptrdiff_t *step;
     ptrdiff_t n;
@@ -77,11 +77,11 @@ void elementwise_plan_kernel(struct elementwise_plan *plan);
 void elementwise_run(const struct elementwise_plan *plan);
 
 /* Plans and carries out a call that an inner loop gets: its operands may overlap. */
-void elementwise_run_loop(struct elementwise *loop, void *call, char *const data[],
+void elementwise_run_loop(struct elementwise *loop, void *hook_data, char *const data[],
                           const ptrdiff_t step[], ptrdiff_t n);
 
 /* Computes n elements with the inner loop, as a chunk of a call that `first` is the first one of. */
-void elementwise_run_chunk(const struct elementwise *loop, void *call, char *const data[],
+void elementwise_run_chunk(const struct elementwise *loop, void *hook_data, char *const data[],
                            const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t n);
 
 /* The chunks of a call's units that one thread computes. */
@@ -99,7 +99,7 @@ bool chunks_take(struct chunks *chunks, ptrdiff_t *first, ptrdiff_t *end);
  * such as a packed tile, serves the next. */
 struct shared_work {
     struct elementwise *loop;
-    void *call; /* for the hooks; NULL: they are not needed */
+    void *hook_data; /* NULL: no hooks are needed */
     void (*run)(void *context, struct chunks *chunks);
     void *context;
     ptrdiff_t units, elements_of_unit;

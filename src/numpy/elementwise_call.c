@@ -166,7 +166,7 @@ static PyObject *run_one_loop(const struct ufunc_call *call, const struct call_p
         struct elementwise_plan work = {
             .loop = engine,
             .output_is_new = call->array[call->table->inputs] == NULL,
-            .call = &failure,
+            .hook_data = &failure,
             .data = plan->data,
             .step = plan->step,
             .n = plan->n,

@@ -228,7 +228,7 @@ bool iterator_run_ranges(const struct ufunc_call *call, npy_intp n, int threads,
     Py_INCREF(out);
     const struct shared_work work = {
         .loop = &call->row->loop->engine,
-        .call = &ranges->failure,
+        .hook_data = &ranges->failure,
         .run = run_ranges,
         .context = ranges,
         .units = n,

@@ -68,18 +68,18 @@ int failure_initialize(void)
     return 0;
 }
 
-void failure_before_threads(void *call)
+void failure_before_threads(void *hook_data)
 {
-    struct failure *failure = call;
+    struct failure *failure = hook_data;
     failure->threads_run = true;
     /* NumPy keeps the GIL for up to 500 elements: a worker that raises would wait for it for ever.
      * */
     failure->released = private_holds_gil() ? PyEval_SaveThread() : NULL;
 }
 
-void failure_after_threads(void *call)
+void failure_after_threads(void *hook_data)
 {
-    struct failure *failure = call;
+    struct failure *failure = hook_data;
     failure->threads_run = false;
     if (failure->released != NULL) {
         PyEval_RestoreThread(failure->released);
@@ -91,9 +91,9 @@ void failure_after_threads(void *call)
     }
 }
 
-void failure_before_chunk(void *call)
+void failure_before_chunk(void *hook_data)
 {
-    const struct failure *failure = call;
+    const struct failure *failure = hook_data;
     if (failure->threads_run && PyGILState_GetThisThreadState() == NULL) {
         PyThreadState *state = PyThreadState_New(interpreter);
         if (state != NULL) {
@@ -103,9 +103,9 @@ void failure_before_chunk(void *call)
     }
 }
 
-void failure_after_chunk(void *call, ptrdiff_t first)
+void failure_after_chunk(void *hook_data, ptrdiff_t first)
 {
-    struct failure *failure = call;
+    struct failure *failure = hook_data;
     if (!failure->threads_run) {
         return;
     }

@@ -45,13 +45,13 @@ struct failure {
 
 int failure_initialize(void);
 
-/* Before and after the threads of a call run; afterwards the exception, if any, is the caller's.
- * `call` is its struct failure. */
-void failure_before_threads(void *call);
-void failure_after_threads(void *call);
+/* Hooks of the engine, whose data is a struct failure.
+ * Before and after the threads of a call run; afterwards the exception, if any, is the caller's. */
+void failure_before_threads(void *hook_data);
+void failure_after_threads(void *hook_data);
 
 /* Around a chunk of the call, on the thread that computes it. */
-void failure_before_chunk(void *call);
-void failure_after_chunk(void *call, ptrdiff_t first);
+void failure_before_chunk(void *hook_data);
+void failure_after_chunk(void *hook_data, ptrdiff_t first);
 
 #endif

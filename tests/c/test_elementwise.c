@@ -42,24 +42,24 @@ static void increment(char *data[], const ptrdiff_t *n, const ptrdiff_t step[], 
     of->elements += *n;
 }
 
-static void count_before(void *call)
+static void count_before(void *hook_data)
 {
-    ((struct counts *)call)->before++;
+    ((struct counts *)hook_data)->before++;
 }
 
-static void count_after(void *call)
+static void count_after(void *hook_data)
 {
-    ((struct counts *)call)->after++;
+    ((struct counts *)hook_data)->after++;
 }
 
-static void before_chunk(void *call)
+static void before_chunk(void *hook_data)
 {
-    (void)call;
+    (void)hook_data;
 }
 
-static void after_chunk(void *call, ptrdiff_t first)
+static void after_chunk(void *hook_data, ptrdiff_t first)
 {
-    const struct counts *of = call;
+    const struct counts *of = hook_data;
     expect(first >= 0 && first < ELEMENTS && of->seen[first] == 1, "a chunk from %td", first);
 }
 
