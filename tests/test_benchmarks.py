@@ -60,6 +60,21 @@ def test_benchmark_of_numpy_ufunc_runs(suite, name):
     benchmark.time_call()
 
 
+def test_benchmarks_of_element_wise_ufuncs_run(suite):
+    benchmark = suite("elementwise").Elementwise()
+    ran = set()
+    for name in values_of(benchmark, "ufunc"):
+        for dtype in values_of(benchmark, "dtype"):
+            try:
+                benchmark.setup(name, dtype, 100, "new", "numc_ufuncs")
+            except NotImplementedError:
+                continue
+            benchmark.time_call()
+            ran.add((name, dtype))
+    assert {("add", "int64"), ("divide", "float16")} <= ran
+    assert ("divide", "int64") not in ran
+
+
 def test_every_own_ufunc_is_tested():
     assert set(EXPORTED) == set(OWN)
     assert {m.args[1] for m in test_ufuncs.test_is_a_ufunc_like_numpys.pytestmark} == {tuple(OWN)}

@@ -137,7 +137,8 @@ def test_grid_measures_every_cell_once(monkeypatch, module):
     monkeypatch.setattr(grid, "measure", measure)
     result = grid.run(grid.OPS, grid.SIZES[:3], None, lambda text: None)
     names = [cell["cell"] for cell in result["cells"]]
-    assert len(set(names)) == len(names) == (4 * 7 - 1) * 3 * 9
+    accepted = [grid.result_dtype(op, d) is not None for op in grid.OPS for d in grid.DTYPES]
+    assert len(set(names)) == len(names) == sum(accepted) * 3 * 9
     assert ("subtract", "?") not in called  # NumPy refuses it
     again = grid.run(grid.OPS, grid.SIZES[:3], names[5:7], lambda text: None)
     assert [cell["cell"] for cell in again["cells"]] == names[5:7]
