@@ -100,6 +100,12 @@ def test_contributing_names_files_that_exist():
     assert named - found == set()
 
 
+def test_usage_lists_the_instruction_sets():
+    usage = (REPOSITORY / "docs" / "usage.md").read_text()
+    (row,) = re.findall(r"^\| `NUMC_ISA` \|.*$", usage, re.MULTILINE)
+    assert set(nc.info()["isa_available"]) <= set(re.findall(r"`(\w+)`", row))
+
+
 def run(*arguments, before="", **options):
     """The command line in a process of its own; `before` is Python code to run first."""
     code = f"{before}\nimport runpy; runpy.run_module('numc_ufuncs', run_name='__main__')"
