@@ -3,7 +3,7 @@
 #ifndef NUMC_TRANSFER_H
 #define NUMC_TRANSFER_H
 
-/* The share of one thread, for region_run(); `context` is the struct schedule. */
+/* All that one thread does for a product, for region_run(); `context` is the struct schedule. */
 void transfer_share(void *context, int index);
 
 #endif

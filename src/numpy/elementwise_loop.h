@@ -7,7 +7,7 @@
 #include "engine/elementwise.h"
 
 struct loop {
-    struct elementwise engine;
+    struct elementwise engine; /* what the engine calls the loop */
     const struct reduction_kernel
         *reduction;      /* for calls that reduce or accumulate; NULL: NumPy's loop */
     PyObject *serial_if; /* called before threads run it, unless NULL */

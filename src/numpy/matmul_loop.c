@@ -30,7 +30,7 @@ static char kind_of(int type)
     return type == NPY_HALF ? 'e' : dtype_modular_kind(type);
 }
 
-static void run_on_processor(const void *loop, const struct product *product);
+static void compute_on_processor(const void *loop, const struct product *product);
 
 bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char types[], int operands,
                        PyUFuncGenericFunction numpy_function, void *numpy_data)
@@ -53,8 +53,8 @@ bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char ty
         .has_blas = has_blas,
     };
     loop->is_complex = dtype.kind == 'c';
-    loop->has_devices =
-        loop->gufunc == MATMUL && offload_initialize(&loop->offload, types, run_on_processor, loop);
+    loop->has_devices = loop->gufunc == MATMUL &&
+                        offload_initialize(&loop->offload, types, compute_on_processor, loop);
     return true;
 }
 
@@ -169,7 +169,7 @@ static void count_call(_Atomic unsigned long long *counter)
     atomic_store_explicit(counter, count + 1, memory_order_relaxed);
 }
 
-static void run_on_processor(const void *loop_, const struct product *product)
+static void compute_on_processor(const void *loop_, const struct product *product)
 {
     const struct gufunc_loop *loop = loop_;
     struct matmul_plan plan;
@@ -189,7 +189,7 @@ void gufunc_compute(const struct gufunc_loop *loop, const struct product *produc
     if (loop->has_devices) {
         offload_run(&loop->offload, product);
     } else {
-        run_on_processor(loop, product);
+        compute_on_processor(loop, product);
     }
 }
 

@@ -19,7 +19,7 @@ struct gufunc_loop {
     bool is_complex;
     PyUFuncGenericFunction numpy_function;
     void *numpy_data;
-    bool has_devices; /* `offload` comes first */
+    bool has_devices; /* offload_run() gets the products, those that the processor computes, too */
     struct offload offload;
 };
 
