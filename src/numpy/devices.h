@@ -5,7 +5,7 @@
 #include "device/pipeline.h"
 #include "device_library.h"
 
-/* Devices have numbers: those of a kind come one after the other. "auto" means number 0. */
+/* Devices have numbers: kind after kind, by their ordinals in its library. "auto" means number 0. */
 enum { MOST_OF_A_KIND = 16, DEVICES = DEVICE_KINDS * MOST_OF_A_KIND, REASON_BYTES = 512 };
 
 enum device_state {
