@@ -157,7 +157,7 @@ def test_a_library_that_did_not_load_is_tried_again_when_asked_for():
     found, asked, right, device, devices = run(LOADED_AGAIN)
     assert all("/nonexistent.so" in text for text in found)
     assert asked == 3 and right and device == "fake"
-    assert devices == ["cpu", "cuda:0 (fake 0)", "cuda:1 (fake 1)"]
+    assert devices[:3] == ["cpu", "cuda:0 (fake 0)", "cuda:1 (fake 1)"]
 
 
 INTERRUPTED = """
@@ -203,7 +203,7 @@ def test_what_the_finder_raises_is_its_own(monkeypatch):
             raise KeyError(name)
 
     monkeypatch.setitem(sys.modules, "cuda.pathfinder", Finder())
-    assert _cuda.cublas()
+    assert _cuda.blas()
 
 
 def test_no_library_comes_from_the_working_directory(tmp_path, monkeypatch):
@@ -214,7 +214,7 @@ def test_no_library_comes_from_the_working_directory(tmp_path, monkeypatch):
     monkeypatch.setattr(_cuda, "_by_pathfinder", list)  # wherever this machine has cuBLAS
     for entry, found in (("", False), (".", False), (str(tmp_path), True)):
         monkeypatch.setattr("sys.path", [entry])
-        files = [Path(path).resolve() for path in _cuda.cublas() if "/" in path]
+        files = [Path(path).resolve() for path in _cuda.blas() if "/" in path]
         assert ((folder / "libcublas.so.13").resolve() in files) == found
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 # folder: whom its files may include, apart from each other
 LAYERS = {
-    "numpy": {"engine", "device", "device/cuda", "threads", "memory", "kernels"},
+    "numpy": {"engine", "device", "threads", "memory", "kernels"},
     "engine": {"threads", "memory", "kernels"},
     "device": {"threads", "memory", "kernels"},
     "device/cuda": {"device"},

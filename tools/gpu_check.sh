@@ -41,7 +41,7 @@ stage_test() {
 
 # One a line: where cuBLAS may be.
 cublas_paths() {
-    python3 -c 'from numc_ufuncs import _cuda; print(*_cuda.cublas(), sep="\n")'
+    python3 -c 'from numc_ufuncs import _cuda; print(*_cuda.blas(), sep="\n")'
 }
 
 stage_bench() {

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DEVICE_VERSION = 2 }; /* of this file: the extension and the CUDA library must agree on it */
+enum { DEVICE_VERSION = 3 }; /* of this file: the extension and the libraries must agree on it */
 
 enum status {
     STATUS_OK,
@@ -136,5 +136,21 @@ struct device {
                             size_t bytes);
     enum status (*multiply)(struct device *, struct stream *, const struct gemm *);
 };
+
+/* ---- a library of devices of one kind, loaded when one of them is asked for first ---- */
+
+struct device_library {
+    /* The number of devices. 0 or less: `why` says what is missing. Takes no memory on any. */
+    int (*count)(char *why, size_t size);
+    void (*describe)(int ordinal, char *text, size_t size);
+    /* Makes device `ordinal`, which lives as long as the process. `blas`: paths or names of the
+     * vendor's BLAS (cuBLAS) to be tried, the last NULL; the device may compute without any. */
+    enum status (*open)(int ordinal, const char *const blas[], struct device **device, char *why,
+                        size_t size);
+};
+
+/* What the library of kind "cuda" exports as numc_cuda_library. NULL if it was built from another
+ * version of this file. */
+typedef const struct device_library *device_entry(int version);
 
 #endif

@@ -127,11 +127,11 @@ static bool wants_transposition(const struct matmul_kernel *kernel, const struct
 
 static enum matmul_way way_of(const struct matmul_kernel *kernel, const struct product *x)
 {
-    const bool packing_pays_early = kernel->kind == 'e' || kernel->item_size == 16;
+    const bool packing_pays_early = kernel->kind == 'e' || kernel->is_scalar;
     const bool is_vector = x->m == 1 || x->n == 1;
     const bool is_thin = kernel->kind == 'i'
                              ? x->m <= THIN_SIDE || x->n <= THIN_SIDE || x->k <= THIN_SIDE
-                             : kernel->item_size == 16 && is_vector;
+                             : kernel->is_scalar && is_vector;
     if (kernel->kind == 'b') {
         return MATMUL_BOOL;
     }
@@ -169,8 +169,7 @@ static void plan_threads(struct matmul_plan *plan)
         plan->threads = by_stack ? 1 : matmul_threads(plan->policy, matmul_bool_ns(x));
         return;
     }
-    const double ns =
-        muls_of(x) * (plan->kernel->item_size == 16 ? 1.0 : 0.05) + elements_of(x) * 0.2;
+    const double ns = muls_of(x) * (plan->kernel->is_scalar ? 1.0 : 0.05) + elements_of(x) * 0.2;
     const int threads =
         matmul_threads(plan->policy, (ns > 20 || x->batch == 1 ? ns : 20) * (double)x->batch);
     const bool by_stack =

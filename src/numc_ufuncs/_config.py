@@ -7,9 +7,13 @@ import numpy as np
 from . import _core
 from ._version import __version__
 
-# As numbers, in the C part; "cuda:1" is one more than "cuda".
-DEVICES = {"auto": 1, "cpu": 2, "cuda": 3}
-MOST_DEVICES = 16
+# As numbers, in the C part (options.h). A kind of devices alone, "cuda", is the first of them.
+DEVICES = {"auto": 1, "cpu": 2}
+KINDS, MOST_OF_A_KIND = _core.kinds_of_devices()
+for _kind in KINDS:
+    _first = max(DEVICES.values()) + 1
+    DEVICES[_kind] = _first
+    DEVICES |= {f"{_kind}:{i}": _first + i for i in range(MOST_OF_A_KIND)}
 MOST_THREADS = 65536
 PRECISIONS = {"ieee": 1, "tf32": 2, "bf16": 3}
 GEMMS = {"auto": 1, "cublas": 2, "tiled": 3}
@@ -29,22 +33,8 @@ def _thread_number(value):
     return number if number is not None and 1 <= number <= MOST_THREADS else None
 
 
-def _device_number(value):
-    """The number of a device's name, None for what is no name."""
-    name, colon, ordinal = value.partition(":") if isinstance(value, str) else ("", "", "")
-    if not colon:
-        return DEVICES.get(name)
-    known = name == "cuda" and ordinal in map(str, range(MOST_DEVICES))
-    return DEVICES["cuda"] + int(ordinal) if known else None
-
-
 def _number_in(names):
     return lambda value: names.get(value) if isinstance(value, str) else None
-
-
-def _device_name(number):
-    names = {value: name for name, value in DEVICES.items()}
-    return names.get(number) or f"cuda:{number - DEVICES['cuda']}"
 
 
 def _name_of(names, number):
@@ -55,8 +45,9 @@ def _name_of(names, number):
 RULES = {
     "threads": (f"an integer from 1 to {MOST_THREADS}", _thread_number),
     "device": (
-        f"one of {_listed(DEVICES)}, or 'cuda:0' to 'cuda:{MOST_DEVICES - 1}'",
-        _device_number,
+        f"one of {_listed(('auto', 'cpu', *KINDS))}"
+        + "".join(f", or '{kind}:0' to '{kind}:{MOST_OF_A_KIND - 1}'" for kind in KINDS),
+        _number_in(DEVICES),
     ),
     "precision": (f"one of {_listed(PRECISIONS)}", _number_in(PRECISIONS)),
     "gemm": (f"one of {_listed(GEMMS)}", _number_in(GEMMS)),
@@ -79,8 +70,8 @@ def _checked(options):
             f"gemm={options['gemm']!r} and device='cpu' exclude each other: "
             "gemm is for GPUs, device must be 'auto' or a GPU"
         )
-    if device >= DEVICES["cuda"]:
-        problem = _core.device_problem(device - DEVICES["cuda"])
+    if device > DEVICES["cpu"]:
+        problem = _core.device_problem(device)
         if problem:
             raise RuntimeError(f"device={options['device']!r} cannot be used: {problem}")
     return numbers
@@ -177,7 +168,7 @@ def get_config():
     threads, _, device, precision, gemm = _core.get_options()
     return {
         "threads": threads,
-        "device": _device_name(device),
+        "device": _name_of(DEVICES, device),
         "precision": _name_of(PRECISIONS, precision),
         "gemm": _name_of(GEMMS, gemm),
     }
@@ -207,7 +198,7 @@ def info():
         ``cuda`` (whether the part for GPUs was built, and what it lacks), ``rates_file`` (what
         `measure_rates` replaces; None where nothing can be kept).
     """
-    names, problem = _core.cuda_devices()
+    found = _core.devices()
     isa, available = _core.isas()
     threads, reason, device, _, _ = _core.get_options()
     return {
@@ -217,9 +208,12 @@ def info():
         "isa_available": available,
         "threads": threads,
         "threads_reason": reason,
-        "device": _device_name(device),
-        "devices": ["cpu", *(f"cuda:{i} ({name})" for i, name in enumerate(names))],
-        "cuda": problem or "ready",
+        "device": _name_of(DEVICES, device),
+        "devices": [
+            "cpu",
+            *(f"{kind}:{i} ({text})" for kind, texts, _ in found for i, text in enumerate(texts)),
+        ],
+        **{kind: problem or "ready" for kind, _, problem in found},
         "rates_file": _core.rates_file(),
     }
 

@@ -34,7 +34,7 @@ def _by_pathfinder():
         return []  # the loader may find it
 
 
-def cublas():
+def blas():
     """Return paths and names of cuBLAS to try, the best first."""
     paths = _by_pathfinder()
     # No relative ones: the working directory is nobody's to load libraries from.

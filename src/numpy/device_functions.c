@@ -7,20 +7,45 @@
 #include "offload.h"
 #include "options.h"
 
-static PyObject *cuda_devices(PyObject *module, PyObject *unused)
+/* `list` with `item`, a new reference, at its end; NULL with an exception, then both are released. */
+static PyObject *appended(PyObject *list, PyObject *item)
+{
+    if (item == NULL || PyList_Append(list, item) < 0) {
+        Py_CLEAR(list);
+    }
+    Py_XDECREF(item);
+    return list;
+}
+
+static PyObject *kinds_of_devices(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    char name[MOST_DEVICES][256], why[512] = "";
-    const int count = devices_list(name, why, sizeof why);
-    PyObject *names = count >= 0 ? PyList_New(0) : NULL;
-    for (int i = 0; names != NULL && i < count; i++) {
-        PyObject *text = PyUnicode_FromString(name[i]);
-        if (text == NULL || PyList_Append(names, text) < 0) {
-            Py_CLEAR(names);
-        }
-        Py_XDECREF(text);
+    PyObject *kinds = PyList_New(0);
+    for (int kind = 0; kinds != NULL && kind < DEVICE_KINDS; kind++) {
+        kinds = appended(kinds, PyUnicode_FromString(device_kinds[kind]));
     }
-    return names != NULL ? Py_BuildValue("Ns", names, why) : NULL;
+    return kinds != NULL ? Py_BuildValue("Ni", kinds, MOST_OF_A_KIND) : NULL;
+}
+
+static PyObject *devices_of_kind(int kind)
+{
+    char text[MOST_OF_A_KIND][256], why[REASON_BYTES] = "";
+    const int count = devices_describe(kind, text, why, sizeof why);
+    PyObject *texts = count >= 0 ? PyList_New(0) : NULL;
+    for (int i = 0; texts != NULL && i < count; i++) {
+        texts = appended(texts, PyUnicode_FromString(text[i]));
+    }
+    return texts != NULL ? Py_BuildValue("sNs", device_kinds[kind], texts, why) : NULL;
+}
+
+static PyObject *devices(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    PyObject *found = PyList_New(0);
+    for (int kind = 0; found != NULL && kind < DEVICE_KINDS; kind++) {
+        found = appended(found, devices_of_kind(kind));
+    }
+    return found;
 }
 
 /* "" becomes None. */
@@ -78,7 +103,10 @@ static PyObject *measure_rates(PyObject *module, PyObject *unused)
 static PyMethodDef functions[] = {
     {"last_call", call_record_get, METH_NOARGS,
      "What this thread's last call of a gufunc did, or None."},
-    {"cuda_devices", cuda_devices, METH_NOARGS, "([names of CUDA devices], why there is none)."},
+    {"kinds_of_devices", kinds_of_devices, METH_NOARGS,
+     "([kinds], how many devices of one kind may be named)."},
+    {"devices", devices, METH_NOARGS,
+     "[(kind, [what its devices are], why there is none), ...]; loads their libraries."},
     {"rates_file", rates_file, METH_NOARGS, "The file that keeps measured rates, or None."},
     {"measure_rates", measure_rates, METH_NOARGS,
      "Measure anew how fast the processor and the GPU are; returns bytes and operations per "

@@ -1,7 +1,6 @@
 /* A device is started by the first call that needs it. */
 #include "devices.h"
 
-#include "cuda_library.h"
 #include "numpy_api.h"
 
 #include <pthread.h>
@@ -11,32 +10,42 @@ static struct device_entry {
     _Atomic int state;
     struct device *device;
     struct pipeline *pipeline;
+    char name[32]; /* "cuda:1" */
     char reason[REASON_BYTES];
-} entries[MOST_DEVICES];
+} entries[DEVICES];
 
-/* Of all entries but their states. Nobody waits for the GIL under it. */
+/* Of all entries but their states and names. Nobody waits for the GIL under it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t memory_limit;
-static _Atomic bool cuda_in_use;
+static _Atomic bool in_use;
 
-enum device_state device_state(int ordinal)
+enum device_state device_state(int number)
 {
-    return (enum device_state)entries[ordinal].state;
+    return (enum device_state)entries[number].state;
 }
 
-static int count_devices(const struct cuda_library *library, char *why, size_t size)
+const char *device_name(int number)
+{
+    return entries[number].name;
+}
+
+static int count_devices(const struct device_library *library, char *why, size_t size)
 {
     pthread_mutex_lock(&lock);
-    cuda_in_use = true;
+    in_use = true;
     const int count = library->count(why, size);
     pthread_mutex_unlock(&lock);
-    return count < MOST_DEVICES ? count : MOST_DEVICES;
+    return count < MOST_OF_A_KIND ? count : MOST_OF_A_KIND;
 }
 
-static void explain_number(int ordinal, int count, char *why, size_t size)
+/* Whether it is one of the `count` of its kind; otherwise, if there are any, `why` names the last. */
+static bool is_among(int number, int count, char *why, size_t size)
 {
-    snprintf(why, size, "there %s only %d CUDA device%s, the last one is 'cuda:%d', not 'cuda:%d'",
-             count == 1 ? "is" : "are", count, count == 1 ? "" : "s", count - 1, ordinal);
+    const int ordinal = number % MOST_OF_A_KIND;
+    if (count > 0 && count <= ordinal) {
+        snprintf(why, size, "the last one here is '%s'", device_name(number - ordinal + count - 1));
+    }
+    return count > ordinal;
 }
 
 /* Under the lock. */
@@ -46,26 +55,26 @@ static void set_reason(struct device_entry *entry, enum device_state state, cons
     entry->state = (int)state;
 }
 
-static bool has_device(int ordinal)
+static bool has_device(int number)
 {
     pthread_mutex_lock(&lock);
-    const bool has = entries[ordinal].device != NULL;
+    const bool has = entries[number].device != NULL;
     pthread_mutex_unlock(&lock);
     return has;
 }
 
 /* Under the lock. `library` may be NULL if the device was open when the caller looked. */
-static void open_device(int ordinal, const struct cuda_library *library,
-                        const struct cublas_paths *paths)
+static void open_device(int number, const struct device_library *library,
+                        const struct blas_paths *paths)
 {
-    struct device_entry *entry = &entries[ordinal];
+    struct device_entry *entry = &entries[number];
     char why[REASON_BYTES] = "";
     if (entry->device == NULL && library == NULL) {
         set_reason(entry, DEVICE_UNAVAILABLE, "it was taken away");
         return;
     }
-    if (entry->device == NULL &&
-        library->open(ordinal, paths->list, &entry->device, why, sizeof why) != STATUS_OK) {
+    if (entry->device == NULL && library->open(number % MOST_OF_A_KIND, paths->list, &entry->device,
+                                               why, sizeof why) != STATUS_OK) {
         entry->device = NULL;
         set_reason(entry, DEVICE_UNAVAILABLE, why);
         return;
@@ -81,120 +90,118 @@ static void open_device(int ordinal, const struct cuda_library *library,
 }
 
 /* Whether there is such a device; otherwise `why` says why not, or is "" with an exception. */
-static bool find_device(int ordinal, const struct cuda_library **library,
-                        struct cublas_paths *paths, char *why, size_t size)
+static bool find_device(int number, const struct device_library **library, struct blas_paths *paths,
+                        char *why, size_t size)
 {
-    *library = cuda_library_load(why, size);
+    const int kind = number / MOST_OF_A_KIND;
+    *library = device_library_load(kind, why, size);
     const int count = *library != NULL ? count_devices(*library, why, size) : 0;
-    if (count > 0 && count <= ordinal) {
-        explain_number(ordinal, count, why, size);
-    }
-    return count > ordinal && cuda_library_find_cublas(paths);
+    return is_among(number, count, why, size) && device_library_find_blas(kind, paths);
 }
 
-enum device_state device_start(int ordinal, bool again)
+enum device_state device_start(int number, bool again)
 {
-    struct device_entry *entry = &entries[ordinal];
-    const enum device_state state = device_state(ordinal);
+    struct device_entry *entry = &entries[number];
+    const enum device_state state = device_state(number);
     if (state == DEVICE_UP || state == DEVICE_GONE || (state == DEVICE_UNAVAILABLE && !again)) {
         return state;
     }
-    const struct cuda_library *library = NULL;
-    struct cublas_paths paths;
+    const struct device_library *library = NULL;
+    struct blas_paths paths;
     char why[REASON_BYTES] = "";
-    const bool found =
-        has_device(ordinal) || find_device(ordinal, &library, &paths, why, sizeof why);
+    const bool found = has_device(number) || find_device(number, &library, &paths, why, sizeof why);
     pthread_mutex_lock(&lock);
     if (entry->state == (int)state) { /* no other thread has changed it */
         if (found) {
-            open_device(ordinal, library, &paths);
+            open_device(number, library, &paths);
         } else if (why[0] != '\0') {
             set_reason(entry, DEVICE_UNAVAILABLE, why);
         }
     }
     pthread_mutex_unlock(&lock);
-    return device_state(ordinal);
+    return device_state(number);
 }
 
-struct pipeline *device_pipeline(int ordinal)
+struct pipeline *device_pipeline(int number)
 {
-    return entries[ordinal].pipeline;
+    return entries[number].pipeline;
 }
 
-struct device *device_of(int ordinal)
+struct device *device_of(int number)
 {
-    return entries[ordinal].device;
+    return entries[number].device;
 }
 
-void device_reason(int ordinal, char *reason, size_t size)
+void device_reason(int number, char *reason, size_t size)
 {
     pthread_mutex_lock(&lock);
-    snprintf(reason, size, "%s", entries[ordinal].reason);
+    snprintf(reason, size, "%s", entries[number].reason);
     pthread_mutex_unlock(&lock);
 }
 
-bool device_give_up(int ordinal, const char *reason)
+bool device_give_up(int number, const char *reason)
 {
     pthread_mutex_lock(&lock);
-    const bool first = entries[ordinal].state == DEVICE_UP;
+    const bool first = entries[number].state == DEVICE_UP;
     if (first) {
-        set_reason(&entries[ordinal], DEVICE_GONE, reason);
+        set_reason(&entries[number], DEVICE_GONE, reason);
     }
     pthread_mutex_unlock(&lock);
     return first;
 }
 
-/* CUDA does not survive a fork: the child must not touch what the parent has started. */
+/* No device survives a fork: the child must not touch what the parent has started. */
 static void after_fork_in_child(void)
 {
     pthread_mutex_init(&lock, NULL);
-    for (int i = 0; i < MOST_DEVICES && cuda_in_use; i++) {
-        set_reason(&entries[i], DEVICE_GONE, "the process was forked from one that uses CUDA");
+    for (int i = 0; i < DEVICES && in_use; i++) {
+        set_reason(&entries[i], DEVICE_GONE, "the process was forked from one that uses a device");
     }
 }
 
 int devices_initialize(size_t memory)
 {
     memory_limit = memory;
+    for (int i = 0; i < DEVICES; i++) {
+        snprintf(entries[i].name, sizeof entries[i].name, "%s:%d", device_kinds[i / MOST_OF_A_KIND],
+                 i % MOST_OF_A_KIND);
+    }
     pthread_atfork(NULL, NULL, after_fork_in_child);
     return 0;
 }
 
-int devices_list(char name[MOST_DEVICES][256], char *why, size_t size)
+int devices_describe(int kind, char text[MOST_OF_A_KIND][256], char *why, size_t size)
 {
     int count = 0;
-    if (device_state(0) == DEVICE_GONE) {
-        device_reason(0, why, size);
+    if (device_state(kind * MOST_OF_A_KIND) == DEVICE_GONE) {
+        device_reason(kind * MOST_OF_A_KIND, why, size);
         return 0;
     }
     Py_BEGIN_ALLOW_THREADS;
-    const struct cuda_library *library = cuda_library_load(why, size);
+    const struct device_library *library = device_library_load(kind, why, size);
     count = library != NULL ? count_devices(library, why, size) : 0;
     for (int i = 0; i < count; i++) {
-        library->describe(i, name[i], sizeof name[i]);
+        library->describe(i, text[i], sizeof text[i]);
     }
     Py_END_ALLOW_THREADS;
     return PyErr_Occurred() ? -1 : count;
 }
 
-bool device_is_usable(int ordinal, char *why, size_t size)
+bool device_is_usable(int number, char *why, size_t size)
 {
-    if (device_state(ordinal) == DEVICE_GONE) {
-        device_reason(ordinal, why, size);
+    if (device_state(number) == DEVICE_GONE) {
+        device_reason(number, why, size);
         return false;
     }
-    if (has_device(ordinal)) {
+    if (has_device(number)) {
         return true;
     }
     int count;
     Py_BEGIN_ALLOW_THREADS;
-    const struct cuda_library *library = cuda_library_load(why, size);
+    const struct device_library *library = device_library_load(number / MOST_OF_A_KIND, why, size);
     count = library != NULL ? count_devices(library, why, size) : 0;
     Py_END_ALLOW_THREADS;
-    if (count > 0 && count <= ordinal) {
-        explain_number(ordinal, count, why, size);
-    }
-    return count > ordinal;
+    return is_among(number, count, why, size);
 }
 
 void devices_replace(struct device *device, bool is_up)
@@ -205,6 +212,6 @@ void devices_replace(struct device *device, bool is_up)
     entry->pipeline = device != NULL ? pipeline_new(device, memory_limit) : NULL;
     entry->device = device;
     entry->state = entry->pipeline != NULL && is_up ? DEVICE_UP : DEVICE_UNUSED;
-    cuda_in_use = entry->pipeline != NULL;
+    in_use = entry->pipeline != NULL;
     pthread_mutex_unlock(&lock);
 }

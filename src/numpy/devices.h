@@ -3,8 +3,10 @@
 #define NUMC_DEVICES_H
 
 #include "device/pipeline.h"
+#include "device_library.h"
 
-enum { MOST_DEVICES = 16, REASON_BYTES = 512 };
+/* Devices have numbers: kind after kind, by their ordinals in its library. "auto" means number 0. */
+enum { MOST_OF_A_KIND = 16, DEVICES = DEVICE_KINDS * MOST_OF_A_KIND, REASON_BYTES = 512 };
 
 enum device_state {
     DEVICE_UNUSED,
@@ -13,31 +15,33 @@ enum device_state {
     DEVICE_GONE         /* lost, or left behind by a fork */
 };
 
-enum device_state device_state(int ordinal);
+enum device_state device_state(int number);
+
+/* What users call it: "cuda:1". */
+const char *device_name(int number);
 
 /* Starts it if it is unused; `again`: also if that failed before. Called without the GIL. It stays
  * unused if a Python exception came meanwhile, which is set then. */
-enum device_state device_start(int ordinal, bool again);
+enum device_state device_start(int number, bool again);
 
 /* Of a device that is up. */
-struct pipeline *device_pipeline(int ordinal);
-struct device *device_of(int ordinal);
+struct pipeline *device_pipeline(int number);
+struct device *device_of(int number);
 /* Why the device is not up. */
-void device_reason(int ordinal, char *reason, size_t size);
+void device_reason(int number, char *reason, size_t size);
 
 /* Marks the device as lost. True for the first caller only. */
-bool device_give_up(int ordinal, const char *reason);
+bool device_give_up(int number, const char *reason);
 
 /* Called once, at import; `memory` is the most that a call may take on a device, 0 for all. */
 int devices_initialize(size_t memory);
 
-/* How many there are, and why none; holds the GIL. The names are written to `name`. -1 with an
- * exception. */
-int devices_list(char name[MOST_DEVICES][256], char *why, size_t size);
+/* How many there are of a kind, and why none; holds the GIL. -1 with an exception. */
+int devices_describe(int kind, char text[MOST_OF_A_KIND][256], char *why, size_t size);
 
 /* Whether there is such a device, without starting it; holds the GIL. Otherwise `why` says why not, or is
  * "" with an exception. */
-bool device_is_usable(int ordinal, char *why, size_t size);
+bool device_is_usable(int number, char *why, size_t size);
 
 /* For tests: a device in the place of number 0; NULL takes it away. */
 void devices_replace(struct device *device, bool is_up);

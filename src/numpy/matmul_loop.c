@@ -24,7 +24,7 @@ bool gufunc_is_named(const char *name, enum gufunc *gufunc)
     return false;
 }
 
-/* Halves have kernels of their own kind. */
+/* Of kernels. Halves have a kind of their own. */
 static char kind_of(int type)
 {
     return type == NPY_HALF ? 'e' : dtype_modular_kind(type);
@@ -44,8 +44,10 @@ bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char ty
     const struct dtype dtype = dtype_of(type);
     const bool has_blas =
         type == NPY_FLOAT || type == NPY_DOUBLE || type == NPY_CFLOAT || type == NPY_CDOUBLE;
-    /* BLAS is left to products of two matrices alone: those of vectors gain nothing. */
-    const bool has_kernel = !has_blas || loop->gufunc == MATMUL;
+    /* BLAS is left to products of two matrices alone: those of vectors gain nothing. No kernel
+     * conjugates its first operand. */
+    const bool conjugates = dtype.kind == 'c' && (loop->gufunc == VECDOT || loop->gufunc == VECMAT);
+    const bool has_kernel = (!has_blas || loop->gufunc == MATMUL) && !conjugates;
     loop->dtype = (struct matmul_dtype){
         .kernel = has_kernel ? matmul_kernel_find(kind_of(type), dtype.size, false) : NULL,
         .item_size = (ptrdiff_t)dtype.size,

@@ -31,7 +31,7 @@ struct attempt {
     const struct product *product;
     struct matmul_task task;
     bool forbidden, forced;
-    int ordinal;
+    int device;     /* its number */
     int exceptions; /* floating-point ones, that the device's result tells of */
 };
 
@@ -100,8 +100,8 @@ static void raise_failure(const struct attempt *attempt, enum status status, con
                          : PyExc_RuntimeError;
     raised = true;
     if (!PyErr_Occurred()) {
-        PyErr_Format(type, "%s on device 'cuda:%d' failed, the result is not complete: %s",
-                     attempt->offload->op, attempt->ordinal, why);
+        PyErr_Format(type, "%s on device '%s' failed, the result is not complete: %s",
+                     attempt->offload->op, device_name(attempt->device), why);
     }
     PyGILState_Release(gil);
 }
@@ -122,9 +122,8 @@ static void warn_of_loss(const struct attempt *attempt, const char *why)
     const PyGILState_STATE gil = PyGILState_Ensure();
     if (!PyErr_Occurred()) {
         PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
-                         "device 'cuda:%d' is lost, this process computes without it from now on: "
-                         "%s",
-                         attempt->ordinal, why);
+                         "device '%s' is lost, this process computes without it from now on: %s",
+                         device_name(attempt->device), why);
     }
     PyGILState_Release(gil);
 }
@@ -149,11 +148,11 @@ static const char *text_of(enum status status)
 static void explain_failure(const struct attempt *attempt, enum status status, char *why,
                             size_t size)
 {
-    struct device *device = device_of(attempt->ordinal);
+    struct device *device = device_of(attempt->device);
     char problem[256] = "";
     device->explain(device, problem, sizeof problem);
     snprintf(why, size, "%s%s%s", text_of(status), *problem != '\0' ? ": " : "", problem);
-    if (status == STATUS_LOST && device_give_up(attempt->ordinal, why)) {
+    if (status == STATUS_LOST && device_give_up(attempt->device, why)) {
         warn_of_loss(attempt, why);
     }
 }
@@ -162,13 +161,13 @@ static enum status run_on_device(struct attempt *attempt, struct pipeline_report
                                  size_t size)
 {
     const struct matmul_task *task = &attempt->task;
-    struct device *device = device_of(attempt->ordinal);
+    struct device *device = device_of(attempt->device);
     const char *unsupported;
     if (!device->supports(device, task, &unsupported)) {
         snprintf(why, size, "%s", unsupported);
         return STATUS_UNSUPPORTED;
     }
-    const enum status status = pipeline_matmul(device_pipeline(attempt->ordinal), task, report);
+    const enum status status = pipeline_matmul(device_pipeline(attempt->device), task, report);
     if (status == STATUS_OK) {
         if (matmul_is_symmetric(task)) {
             matmul_mirror(task);
@@ -185,8 +184,8 @@ static enum status run_on_device(struct attempt *attempt, struct pipeline_report
 /* Whether to compute on the device; otherwise `why` says why not. */
 static bool device_computes(const struct attempt *attempt, int threads, char *why, size_t size)
 {
-    if (device_start(attempt->ordinal, attempt->forced) != DEVICE_UP) {
-        device_reason(attempt->ordinal, why, size);
+    if (device_start(attempt->device, attempt->forced) != DEVICE_UP) {
+        device_reason(attempt->device, why, size);
         return false;
     }
     if (attempt->forced) {
@@ -209,7 +208,7 @@ static bool device_computes(const struct attempt *attempt, int threads, char *wh
 static bool try_device_raising(struct attempt *attempt, int threads, char *why, size_t size)
 {
     /* Perhaps: by a signal's handler, while Python is asked where libraries are. */
-    raised = device_state(attempt->ordinal) != DEVICE_UP;
+    raised = device_state(attempt->device) != DEVICE_UP;
     const bool computes = device_computes(attempt, threads, why, size);
     if (is_raising()) {
         return true;
@@ -222,7 +221,7 @@ static bool try_device_raising(struct attempt *attempt, int threads, char *why, 
     }
     if (status == STATUS_OK) {
         offload_times = report.times;
-        call_record_set(attempt->offload->op, device_of(attempt->ordinal)->name,
+        call_record_set(attempt->offload->op, device_of(attempt->device)->name,
                         attempt->forced ? "asked for" : "sooner done there",
                         measured_clock() - before, report.threads);
     } else if (attempt->forced) {
@@ -250,7 +249,7 @@ static bool tries_device(const struct attempt *attempt, int threads, char *why, 
         snprintf(why, size, "asked for");
         return false;
     }
-    switch (device_state(attempt->ordinal)) {
+    switch (device_state(attempt->device)) {
     case DEVICE_UNUSED:
         snprintf(why, size, "starting a device would take longer");
         return attempt->forced ||
@@ -258,7 +257,7 @@ static bool tries_device(const struct attempt *attempt, int threads, char *why, 
     case DEVICE_UP:
         return true;
     default:
-        device_reason(attempt->ordinal, why, size);
+        device_reason(attempt->device, why, size);
         return attempt->forced;
     }
 }
@@ -274,7 +273,7 @@ static void run_attempt(struct attempt *attempt)
     const double before = measured_clock();
     run_on_processor(attempt->offload, attempt->product);
     const double seconds = measured_clock() - before;
-    if (!attempt->forbidden && device_state(attempt->ordinal) == DEVICE_UNUSED) {
+    if (!attempt->forbidden && device_state(attempt->device) == DEVICE_UNUSED) {
         placement_note_seconds(&measured_time_lost, &attempt->task, seconds);
     }
     call_record_set(attempt->offload->op, "cpu", why, seconds, threads);
@@ -290,7 +289,7 @@ void offload_run(const struct offload *offload, const struct product *product)
         2.0 * (double)product->batch * (double)product->m * (double)product->k * (double)product->n;
     const double least =
         offload->type.kind <= ELEMENT_INTEGER ? LEAST_INTEGER_OPERATIONS : LEAST_FLOAT_OPERATIONS;
-    const bool forced = options.device >= OFFLOAD_CUDA;
+    const bool forced = options.device >= OFFLOAD_DEVICE;
     if (operations == 0 || (!forced && operations < least)) {
         run_on_processor(offload, product);
         call_record_short(offload->op, "too small for a device");
@@ -302,7 +301,7 @@ void offload_run(const struct offload *offload, const struct product *product)
         .task = task_of(offload, product, &options),
         .forbidden = options.device == OFFLOAD_CPU,
         .forced = forced,
-        .ordinal = forced ? options.device - OFFLOAD_CUDA : 0,
+        .device = forced ? options.device - OFFLOAD_DEVICE : 0,
     };
     /* NumPy keeps the GIL for small calls, but starting a device may wait for other threads that
      * need it. */

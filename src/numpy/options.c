@@ -141,7 +141,7 @@ static bool is_within(int value, int most, const char *name)
 static bool are_allowed(const struct options *options)
 {
     return is_within(options->threads, MOST_THREADS, "threads") &&
-           is_within(options->device, OFFLOAD_CUDA + MOST_DEVICES - 1, "device") &&
+           is_within(options->device, OFFLOAD_DEVICE + DEVICES - 1, "device") &&
            is_within(options->precision, PRECISION_BF16, "precision") &&
            is_within(options->kernel, GEMM_TILED, "gemm");
 }
@@ -255,15 +255,16 @@ static PyObject *get_options(PyObject *module, PyObject *unused)
 static PyObject *device_problem(PyObject *module, PyObject *args)
 {
     (void)module;
-    int ordinal;
-    if (!PyArg_ParseTuple(args, "i:device_problem", &ordinal)) {
+    int option;
+    if (!PyArg_ParseTuple(args, "i:device_problem", &option)) {
         return NULL;
     }
-    if (ordinal < 0 || ordinal >= MOST_DEVICES) {
-        return PyErr_Format(PyExc_ValueError, "there is no device %d", ordinal);
+    const int number = option - OFFLOAD_DEVICE;
+    if (number < 0 || number >= DEVICES) {
+        return PyErr_Format(PyExc_ValueError, "%d is no device", option);
     }
     char why[512] = "";
-    const bool is_usable = device_is_usable(ordinal, why, sizeof why);
+    const bool is_usable = device_is_usable(number, why, sizeof why);
     return PyErr_Occurred() ? NULL : PyUnicode_FromString(is_usable ? "" : why);
 }
 
@@ -278,7 +279,7 @@ static PyMethodDef functions[] = {
     {"close_block", close_one_block, METH_O,
      "close_block(blocks): close the innermost of them, and remove it from the list."},
     {"device_problem", device_problem, METH_VARARGS,
-     "device_problem(number): why the GPU cannot be used, '' if it can."},
+     "device_problem(device): why the device of that option cannot be used, '' if it can."},
     {"get_options", get_options, METH_NOARGS,
      "(threads, why so many, device, precision, gemm) in effect."},
     {NULL, NULL, 0, NULL},

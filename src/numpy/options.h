@@ -11,7 +11,7 @@
 enum {
     OFFLOAD_AUTO = 1, /* options.device */
     OFFLOAD_CPU = 2,
-    OFFLOAD_CUDA = 3, /* + its number */
+    OFFLOAD_DEVICE = 3, /* + its number, see devices.h */
 };
 
 struct options {

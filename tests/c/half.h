@@ -10,7 +10,7 @@
 
 enum { HALF_SIGN = 0x8000, HALF_INFINITY = 0x7c00, HALF_LEAST_EXPONENT = -24 };
 
-static float float_of_half(uint16_t half)
+static inline float float_of_half(uint16_t half)
 {
     const unsigned exponent = half >> 10 & 0x1f, mantissa = half & 0x3ff;
     const float sign = half & HALF_SIGN ? -1 : 1;
@@ -25,7 +25,7 @@ static float float_of_half(uint16_t half)
     return value;
 }
 
-static uint16_t half_of_float(float value)
+static inline uint16_t half_of_float(float value)
 {
     const uint16_t sign = signbit(value) ? HALF_SIGN : 0;
     if (isnan(value)) {

@@ -214,7 +214,7 @@ static void time_kernels(ptrdiff_t n)
 
 int main(int count, char **arguments)
 {
-    const struct cuda_library *library = numc_cuda_library(DEVICE_VERSION);
+    const struct device_library *library = numc_cuda_library(DEVICE_VERSION);
     const char *paths[MOST_PATHS + 3] = {NULL};
     int path_count = 0;
     bool quick = false, timed = false;

@@ -1,11 +1,10 @@
 /* Every matrix kernel of one instruction set against three nested loops.
  * Usage: test_matmul [--time | --quick] [ISA]; without an ISA all that this processor has. */
+#include "elements.h"
 #include "expect.h"
 #include "kernels/kernels.h"
-#include "kernels/matmul/matmul_kernels.h"
 
 #include <fenv.h>
-#include <float.h>
 #include <math.h>
 #include <string.h>
 #include <time.h>
@@ -24,81 +23,20 @@ static _Alignas(64) char room_a[LARGEST_ROOM], room_b[LARGEST_ROOM], room_c[LARG
 static _Alignas(64) char expected[LARGEST_ROOM], panel_a[LARGEST_ROOM], panel_b[LARGEST_ROOM];
 static _Alignas(64) char sums[LARGEST_ROOM];
 
-/* A value that half can hold, so that sums of a few products are exact in float. */
-static uint16_t small_half(void)
-{
-    static const uint16_t values[] = {0x0000, 0x8000, 0x3c00, 0xbc00, 0x4000,
-                                      0x3800, 0x4200, 0xc500, 0x3400, 0x3e00};
-    return values[random_below(10)];
-}
-
 static void fill(char *room, size_t bytes, const struct matmul_kernel *kernel)
 {
+    /* Sums of a few products of these are exact in float. */
+    static const double halves[] = {0, -0.0, 1, -1, 2, 0.5, 3, -5, 0.25, 1.5};
     for (size_t at = 0; at + kernel->item_size <= bytes; at += kernel->item_size) {
-        uint64_t bits = random_bits();
+        const uint64_t bits = random_bits();
         const double value = (double)(int)random_below(64) - 32;
-        const float single = (float)value;
-        const long double extended = value;
-        if (kernel->kind == 'e') {
-            bits = small_half();
-        }
-        if (kernel->kind != 'f') {
+        if (kernel->kind == 'i' || kernel->kind == 'b') {
             memcpy(room + at, &bits, kernel->item_size);
-        } else if (kernel->item_size == sizeof(float)) {
-            memcpy(room + at, &single, sizeof single);
-        } else if (kernel->item_size == sizeof(double)) {
-            memcpy(room + at, &value, sizeof value);
         } else {
-            memcpy(room + at, &extended, sizeof extended);
+            write_element(kernel, room + at,
+                          kernel->kind == 'e' ? halves[random_below(10)] : value);
         }
     }
-}
-
-static double half_value(uint16_t half)
-{
-    const int exponent = half >> 10 & 31, fraction = half & 1023;
-    const double magnitude = exponent == 0    ? ldexp(fraction, -24)
-                             : exponent == 31 ? (fraction != 0 ? (double)NAN : INFINITY)
-                                              : ldexp(1024 + fraction, exponent - 25);
-    return half & 0x8000 ? -magnitude : magnitude;
-}
-
-/* To the nearest half, ties to even. */
-static uint16_t half_of(double value)
-{
-    const uint16_t sign = signbit(value) ? 0x8000 : 0;
-    const double magnitude = fabs(value);
-    int exponent;
-    if (magnitude == 0) {
-        return sign;
-    }
-    frexp(magnitude, &exponent);
-    exponent = exponent - 1 < -14 ? -14 : exponent - 1;
-    const double rounded = nearbyint(ldexp(magnitude, 10 - exponent));
-    const int bits = ((exponent + 14) << 10) + (int)rounded;
-    return sign | (uint16_t)(bits > 0x7c00 ? 0x7c00 : bits);
-}
-
-static double float_element(const struct matmul_kernel *kernel, const char *at)
-{
-    float single;
-    double twice;
-    long double extended;
-    uint16_t half;
-    if (kernel->kind == 'e') {
-        memcpy(&half, at, sizeof half);
-        return half_value(half);
-    }
-    if (kernel->item_size == sizeof single) {
-        memcpy(&single, at, sizeof single);
-        return single;
-    }
-    if (kernel->item_size == sizeof twice) {
-        memcpy(&twice, at, sizeof twice);
-        return twice;
-    }
-    memcpy(&extended, at, sizeof extended);
-    return (double)extended;
 }
 
 static void reference_element(const struct matmul_kernel *kernel, const char *a, const char *b,
@@ -113,22 +51,13 @@ static void reference_element(const struct matmul_kernel *kernel, const char *a,
             memcpy(&y, b + i * b_k, kernel->item_size);
             integer += x * y;
         } else {
-            real += float_element(kernel, a + i * a_k) * float_element(kernel, b + i * b_k);
+            real += read_element(kernel, a + i * a_k) * read_element(kernel, b + i * b_k);
         }
     }
-    const float single = (float)real;
-    const long double extended = real;
-    const uint16_t half = half_of(real);
     if (kernel->kind == 'i') {
         memcpy(c, &integer, kernel->item_size);
-    } else if (kernel->kind == 'e') {
-        memcpy(c, &half, sizeof half);
-    } else if (kernel->item_size == sizeof single) {
-        memcpy(c, &single, sizeof single);
-    } else if (kernel->item_size == sizeof real) {
-        memcpy(c, &real, sizeof real);
     } else {
-        memcpy(c, &extended, LDBL_MANT_DIG == 64 ? 10 : sizeof extended); /* x87: then padding */
+        write_element(kernel, c, real);
     }
 }
 
@@ -143,14 +72,12 @@ static void reference(const struct matmul_kernel *kernel, const struct product *
     }
 }
 
-/* What is the same in both after the padding of long doubles is made equal. */
 static bool same_elements(const struct matmul_kernel *kernel, const char *found, const char *wanted,
                           size_t bytes)
 {
     const size_t size = kernel->item_size;
-    const size_t used = size == 16 && sizeof(long double) == 16 && LDBL_MANT_DIG == 64 ? 10 : size;
     for (size_t at = 0; at + size <= bytes; at += size) {
-        if (memcmp(found + at, wanted + at, used) != 0) {
+        if (memcmp(found + at, wanted + at, element_bytes(kernel)) != 0) {
             return false;
         }
     }
@@ -319,8 +246,9 @@ static void check_rounding(const struct matmul_kernel *kernel, const char *isa)
 {
     for (uint32_t half = 0; half < 0x7c00; half++) {
         for (int nudge = -2; nudge <= 2; nudge++) {
-            const double here = half_value((uint16_t)half);
-            const double next = half == 0x7bff ? 65536 : half_value((uint16_t)(half + 1));
+            const double here = (double)float_of_half((uint16_t)half);
+            const double next =
+                half == 0x7bff ? 65536 : (double)float_of_half((uint16_t)(half + 1));
             float value = (float)((here + next) / 2);
             for (int i = 0; i < abs(nudge); i++) {
                 value = nextafterf(value, nudge < 0 ? 0 : INFINITY);
@@ -334,8 +262,8 @@ static void check_rounding(const struct matmul_kernel *kernel, const char *isa)
             feclearexcept(FE_ALL_EXCEPT);
             kernel->finish((const char *)block, 0, (char *)found, 0, 2, 1, 16);
             const int raised = fetestexcept(FE_OVERFLOW | FE_UNDERFLOW);
-            const uint16_t wanted = half_of((double)value);
-            const bool tiny = fabsf(value) < 0x1p-14f && half_value(wanted) != (double)value;
+            const uint16_t wanted = half_of_float(value);
+            const bool tiny = fabsf(value) < 0x1p-14f && float_of_half(wanted) != value;
             const int flags = (wanted & 0x7fff) == 0x7c00 ? FE_OVERFLOW : tiny ? FE_UNDERFLOW : 0;
             expect(found[0] == wanted && found[15] == wanted, "%s half: %a becomes %#x, not %#x",
                    isa, (double)value, found[0], wanted);

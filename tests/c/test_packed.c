@@ -1,4 +1,5 @@
 /* Packed products where memory is short: blocks get smaller, and nothing is computed unpacked. */
+#include "elements.h"
 #include "engine/matmul_packed.h"
 #include "expect.h"
 #include "kernels/kernels.h"
@@ -8,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { SIDE_M = 150, SIDE_N = 170, SIDE_K = 700, LARGEST_ELEMENT = 16 };
+enum { SIDE_M = 150, SIDE_N = 170, SIDE_K = 700 };
 
 static size_t most_bytes; /* that are granted at once */
 static size_t refused;
@@ -33,17 +34,8 @@ static _Alignas(64) char found[2 * SIDE_M * SIDE_N * LARGEST_ELEMENT];
 /* Small values, whose sums are exact in every type. */
 static void fill(char *to, ptrdiff_t count, const struct matmul_kernel *kernel)
 {
-    static const uint16_t halves[] = {0, 0x3c00, 0xbc00};
     for (ptrdiff_t i = 0; i < count; i++) {
-        const size_t index = random_below(3);
-        const int value = index == 2 ? -1 : (int)index;
-        const long double extended = value;
-        const int64_t integer = value;
-        memcpy(to + i * (ptrdiff_t)kernel->item_size,
-               kernel->kind == 'i'   ? (const void *)&integer
-               : kernel->kind == 'e' ? (const void *)&halves[index]
-                                     : (const void *)&extended,
-               kernel->item_size);
+        write_element(kernel, to + i * (ptrdiff_t)kernel->item_size, (double)random_below(3) - 1);
     }
 }
 
@@ -76,8 +68,8 @@ static void check(const struct matmul_kernel *kernel, const char *isa)
             matmul_packed(&policy, kernel, &x, 1 + (int)(i % 2));
             bool same = true;
             for (ptrdiff_t e = 0; e < (ptrdiff_t)SIDE_M * SIDE_N && same; e++) {
-                same = memcmp(found + e * step * size, wanted + e * size,
-                              size == 16 ? 10 : (size_t)size) == 0;
+                same =
+                    memcmp(found + e * step * size, wanted + e * size, element_bytes(kernel)) == 0;
             }
             expect(same && refused > 0, "%s %c%zu with %zu bytes, %zu times refused", isa,
                    kernel->kind, kernel->item_size, bytes[i], refused);

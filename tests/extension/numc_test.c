@@ -2,7 +2,7 @@
 #define NUMC_IMPORTS_NUMPY
 #include "hooks.h"
 
-#include "device/cuda/cuda_device.h"
+#include "device/device.h"
 #include "fake_device.h"
 #include "numpy/internals.h"
 #include "numpy/numpy_private.h"
@@ -119,7 +119,7 @@ static double called_clock(void)
     return value;
 }
 
-/* ---- this module in the place of the library that knows CUDA ---- */
+/* ---- this module in the place of a library of devices ---- */
 
 static int count_devices(char *why, size_t size)
 {
@@ -132,18 +132,20 @@ static void describe(int ordinal, char *text, size_t size)
     snprintf(text, size, "fake %d", ordinal);
 }
 
-static enum status open_device(int ordinal, const char *const cublas[], struct device **device,
+static enum status open_device(int ordinal, const char *const blas[], struct device **device,
                                char *why, size_t size)
 {
-    (void)ordinal, (void)cublas;
+    (void)ordinal, (void)blas;
     *device = fake_new((size_t)1 << 28);
     snprintf(why, size, "%s", *device == NULL ? "no memory" : "");
     return *device != NULL ? STATUS_OK : STATUS_NO_HOST_MEMORY;
 }
 
-const struct cuda_library *numc_cuda_library(int version)
+__attribute__((visibility("default"))) device_entry numc_cuda_library;
+
+const struct device_library *numc_cuda_library(int version)
 {
-    static const struct cuda_library library = {count_devices, describe, open_device};
+    static const struct device_library library = {count_devices, describe, open_device};
     return version == DEVICE_VERSION ? &library : NULL;
 }
 

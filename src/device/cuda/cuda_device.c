@@ -127,7 +127,7 @@ static cudaError_t fill(struct cuda_device *cuda)
     return error;
 }
 
-static enum status open_device(int ordinal, const char *const cublas[], struct device **device,
+static enum status open_device(int ordinal, const char *const blas[], struct device **device,
                                char *why, size_t size)
 {
     struct cuda_device *cuda = calloc(1, sizeof *cuda);
@@ -152,7 +152,7 @@ static enum status open_device(int ordinal, const char *const cublas[], struct d
         return STATUS_UNAVAILABLE;
     }
     char problem[200];
-    cuda->cublas = cublas_load(cublas, problem, sizeof problem);
+    cuda->cublas = cublas_load(blas, problem, sizeof problem);
     snprintf(cuda->no_cublas, sizeof cuda->no_cublas, "there is no cuBLAS: %s", problem);
     *device = &cuda->device;
     return STATUS_OK;
@@ -185,8 +185,8 @@ static void describe(int ordinal, char *text, size_t size)
     }
 }
 
-const struct cuda_library *numc_cuda_library(int version)
+const struct device_library *numc_cuda_library(int version)
 {
-    static const struct cuda_library library = {count_devices, describe, open_device};
+    static const struct device_library library = {count_devices, describe, open_device};
     return version == DEVICE_VERSION ? &library : NULL;
 }

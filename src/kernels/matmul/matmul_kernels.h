@@ -34,6 +34,7 @@ struct matmul_kernel {
     char
         kind; /* 'i': integers modulo 2^n; 'e': half, summed in float; 'f': floats; 'b': bits only */
     size_t item_size;
+    bool is_scalar;          /* computes one element after the other, without vectors */
     bool (*prepare)(void);   /* called once before use; false: cannot be used. May be NULL */
     size_t sum_size;         /* bytes of a tile's element */
     ptrdiff_t rows, columns; /* of a register tile; 0: only `direct` exists */

@@ -67,6 +67,7 @@ static void compute_directly(const struct product *x)
 const struct matmul_kernel KERNEL = {
     .kind = 'f',
     .item_size = sizeof(long double),
+    .is_scalar = true,
     .sum_size = sizeof(long double),
     .rows = ROWS,
     .columns = COLUMNS,
