@@ -157,10 +157,10 @@ MUTATIONS = {
         "    run_on_processor(attempt->offload, attempt->product);",
         "    (void)(attempt->offload, attempt->product);",
     ),
-    "the last block of a sum": (
+    "the last half of a sum": (
         "src/engine/reduction.c",
-        "least(split->elements, reduction->n - first), accumulators);",
-        "least(split->elements, reduction->n - first - (first > 0)), accumulators);",
+        "all.n = second ? all.n - half : half;",
+        "all.n = second ? all.n - half - 1 : half;",
     ),
 }
 

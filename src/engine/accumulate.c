@@ -19,7 +19,7 @@ struct accumulation_split {
     ptrdiff_t elements; /* of each block but the last */
     int blocks;
     _Atomic int next;
-    _Alignas(ACCUMULATORS_BYTES) uint64_t carry[MOST_BLOCKS]; /* what precedes each block */
+    uint64_t carry[MOST_BLOCKS]; /* what precedes each block */
 };
 
 static ptrdiff_t length(const struct accumulation_split *split, int block)
@@ -38,7 +38,7 @@ static void reduce_blocks(void *context, int index)
     while ((block = atomic_fetch_add(&split->next, 1)) < split->blocks - 1) {
         const char *in = accumulation->in + block * split->elements * accumulation->in_step;
         accumulation->kernel->reduce_each(in, accumulation->in_step, length(split, block), 0, 1,
-                                          &split->carry[block + 1]);
+                                          false, &split->carry[block + 1]);
     }
 }
 
@@ -70,7 +70,7 @@ void accumulate_compute(const struct accumulation *accumulation)
     };
     split.blocks = (int)((n + split.elements - 1) / split.elements);
     const struct reduction_kernel *kernel = accumulation->kernel;
-    kernel->reduce_each(accumulation->before, 0, 1, 0, 1, &split.carry[0]);
+    kernel->reduce_each(accumulation->before, 0, 1, 0, 1, false, &split.carry[0]);
     if (split.blocks > 1) {
         region_run(accumulation->policy, threads, reduce_blocks, &split);
         for (int block = 1; block < split.blocks; block++) {

@@ -1,5 +1,5 @@
-/* Splits reductions. Where a result is cut, and how its blocks are combined, follows the tree of the
- * kernels and depends on the number of elements alone: results do not depend on threads. */
+/* Splits reductions: by results, by columns, or, where results are few, by inner calls and their halves.
+ * The order of additions is the same in all cases. */
 #include "reduction.h"
 
 #include "kernels/kernels.h"
@@ -12,27 +12,29 @@
 #include <stdlib.h>
 
 enum {
-    RESULT_BLOCK_BYTES = 256 << 10, /* of elements, where one result is cut */
-    STACK_BYTES = 4096,             /* of scratch memory; what needs more is in a workspace */
+    STACK_BYTES = 4096, /* of scratch memory; what needs more is in a workspace */
     LINE_BYTES = 64,
+    BLOCKS_PER_THREAD = 4, /* so that none waits long for the last one */
 };
 
-/* A reduction cut into `blocks` that threads compute in any order, `chunk` of them at a time. A block is
- * either some whole results, or some elements of one, or some rows of a slice of columns. */
+/* A reduction cut into `blocks`, which threads compute in any order, `chunk` of them at a time. */
 struct reduction_split {
     const struct reduction *reduction;
     void (*run)(const struct reduction_split *split, ptrdiff_t block, char *scratch);
     ptrdiff_t blocks, chunk;
-    ptrdiff_t results;           /* of a block */
-    ptrdiff_t slices;            /* blocks side by side, for all results of one outer index */
-    ptrdiff_t blocks_per_result; /* if several, results are combined from partial ones */
-    ptrdiff_t elements;          /* of each block of a result but the last */
-    bool from_memory;            /* the operand is larger than the caches */
-    size_t slice_bytes;          /* of a block's results in scratch memory; 0 if they are partial */
-    size_t scratch_bytes;        /* of each thread */
-    char *scratch;               /* the caller's */
+    ptrdiff_t results;    /* of the fastest kept axis in a block */
+    ptrdiff_t slices;     /* of the fastest kept axis: so many blocks side by side */
+    ptrdiff_t calls;      /* inner calls for a result */
+    ptrdiff_t first_call; /* by elements: of this batch */
+    int halvings;         /* by elements: an inner call is 2^halvings blocks */
+    int cut; /* by columns: the repeated axis that is cut into `cuts`, each with results of */
+    ptrdiff_t cuts;        /* its own, which are combined in the end */
+    bool from_memory;      /* the operand is larger than the caches */
+    size_t scratch_bytes;  /* of each thread */
+    size_t gathered_bytes; /* the part of it where elements are gathered */
+    char *scratch;         /* the caller's */
     size_t partial_bytes;
-    char *partials; /* by result, and for each by block */
+    char *partials;
     _Atomic ptrdiff_t next;
 };
 
@@ -41,23 +43,109 @@ static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
     return a < b ? a : b;
 }
 
+static ptrdiff_t most(ptrdiff_t a, ptrdiff_t b)
+{
+    return a > b ? a : b;
+}
+
 static ptrdiff_t ceiling(ptrdiff_t a, ptrdiff_t b)
 {
     return (a + b - 1) / b;
 }
 
-static const char *data_of(const struct reduction *reduction, ptrdiff_t outer, ptrdiff_t inner)
+/* ---- axes ---- */
+
+static const struct axis one = {1, 0, 0};
+
+static struct axis fastest(const struct axes *axes)
 {
-    return reduction->data + outer * reduction->outer_step + inner * reduction->inner_step;
+    return axes->count > 0 ? axes->axis[0] : one;
 }
 
-static void store(const struct reduction *reduction, const void *sums, ptrdiff_t outer,
-                  ptrdiff_t inner, ptrdiff_t n)
+/* Elements of the axes from `first` on. */
+static ptrdiff_t size_from(const struct axes *axes, int first)
 {
-    char *out =
-        reduction->out + outer * reduction->out_outer_step + inner * reduction->out_inner_step;
-    reduction->kernel->store(sums, n, out, reduction->out_inner_step, reduction->out_size,
-                             reduction->onto);
+    ptrdiff_t n = 1;
+    for (int i = first; i < axes->count; i++) {
+        n *= axes->axis[i].n;
+    }
+    return n;
+}
+
+/* Where an element lies, whose index counts the axes from `first` on. */
+static ptrdiff_t offset_of(const struct axes *axes, int first, ptrdiff_t index, bool out)
+{
+    ptrdiff_t offset = 0;
+    for (int i = first; i < axes->count && index > 0; i++) {
+        const struct axis axis = axes->axis[i];
+        offset += index % axis.n * (out ? axis.out_step : axis.step);
+        index /= axis.n;
+    }
+    return offset;
+}
+
+static ptrdiff_t total_bytes(const struct reduction *reduction)
+{
+    return size_from(&reduction->kept, 0) * size_from(&reduction->repeated, 0) *
+           size_from(&reduction->inner, 0) * (ptrdiff_t)reduction->conversion.from_size;
+}
+
+/* ---- inner calls ---- */
+
+/* The elements of an inner call. */
+struct elements {
+    const char *data;
+    ptrdiff_t step, n;
+};
+
+static ptrdiff_t calls_along_last(const struct reduction *reduction)
+{
+    const struct axes *inner = &reduction->inner;
+    return ceiling(inner->axis[inner->count - 1].n, reduction->inner_call);
+}
+
+static bool is_gathered(const struct reduction *reduction)
+{
+    return reduction->inner.count > 1 || reduction->conversion.convert != NULL;
+}
+
+static struct elements elements_of(const struct reduction *reduction, const char *result,
+                                   ptrdiff_t call, char *scratch)
+{
+    const struct axes *inner = &reduction->inner;
+    const struct axis last = inner->axis[inner->count - 1];
+    const ptrdiff_t along_last = calls_along_last(reduction);
+    const ptrdiff_t first = call % along_last * reduction->inner_call;
+    const ptrdiff_t n = least(reduction->inner_call, last.n - first);
+    const char *data =
+        result + offset_of(&reduction->repeated, 0, call / along_last, false) + first * last.step;
+    if (!is_gathered(reduction)) {
+        return (struct elements){data, last.step, n};
+    }
+    struct axes axes = *inner;
+    axes.axis[axes.count - 1].n = n;
+    const ptrdiff_t gathered = size_from(&axes, 0);
+    return (struct elements){gather(&reduction->conversion, &axes, data, gathered, scratch),
+                             (ptrdiff_t)reduction->kernel->item_size, gathered};
+}
+
+static size_t bytes_to_gather(const struct reduction *reduction, ptrdiff_t n)
+{
+    return is_gathered(reduction) ? gather_bytes(&reduction->conversion, n) : 0;
+}
+
+static ptrdiff_t elements_of_call(const struct reduction *reduction)
+{
+    const struct axes *inner = &reduction->inner;
+    const ptrdiff_t last = inner->axis[inner->count - 1].n;
+    return size_from(inner, 0) / last * least(last, reduction->inner_call);
+}
+
+static void store(const struct reduction *reduction, const void *sums, ptrdiff_t out_offset,
+                  ptrdiff_t n, bool onto)
+{
+    reduction->kernel->store(sums, n, reduction->out + out_offset,
+                             fastest(&reduction->kept).out_step, reduction->out_size, onto);
 }
 
 /* Combines `count` arrays of `bytes` in pairs, by index; the result is the first. */
@@ -71,218 +159,290 @@ static void combine_in_pairs(const struct reduction_kernel *kernel, char *arrays
     }
 }
 
-/* ---- blocks of whole results ---- */
+/* ---- by results ---- */
 
 static void run_results(const struct reduction_split *split, ptrdiff_t block, char *scratch)
 {
     const struct reduction *reduction = split->reduction;
-    const ptrdiff_t outer = block / split->slices;
-    const ptrdiff_t inner = block % split->slices * split->results;
-    const ptrdiff_t n = least(split->results, reduction->inner - inner);
-    reduction->kernel->reduce_each(data_of(reduction, outer, inner), reduction->step, reduction->n,
-                                   reduction->inner_step, n, scratch);
-    store(reduction, scratch, outer, inner, n);
+    const struct axis axis = fastest(&reduction->kept);
+    const ptrdiff_t first = block % split->slices * split->results, others = block / split->slices;
+    const ptrdiff_t n = least(split->results, axis.n - first);
+    const char *data =
+        reduction->data + first * axis.step + offset_of(&reduction->kept, 1, others, false);
+    const ptrdiff_t out = first * axis.out_step + offset_of(&reduction->kept, 1, others, true);
+    char *sums = scratch + split->gathered_bytes;
+    const size_t sum_size = reduction->kernel->sum_size;
+    for (ptrdiff_t call = 0; call < split->calls; call++) {
+        if (is_gathered(reduction)) {
+            for (ptrdiff_t k = 0; k < n; k++) {
+                const struct elements all =
+                    elements_of(reduction, data + k * axis.step, call, scratch);
+                reduction->kernel->reduce_each(all.data, all.step, all.n, 0, 1, false,
+                                               sums + (size_t)k * sum_size);
+            }
+        } else {
+            const struct elements all = elements_of(reduction, data, call, scratch);
+            reduction->kernel->reduce_each(all.data, all.step, all.n, axis.step, n,
+                                           split->from_memory, sums);
+        }
+        store(reduction, sums, out, n, reduction->onto || call > 0);
+    }
 }
 
-static struct reduction_split split_by_results(const struct reduction *reduction)
+static struct reduction_split split_by_results(const struct reduction *reduction, ptrdiff_t calls)
 {
-    const ptrdiff_t item = (ptrdiff_t)reduction->kernel->item_size;
-    const ptrdiff_t bytes = item * reduction->n;
-    const ptrdiff_t most = STACK_BYTES / (ptrdiff_t)reduction->kernel->sum_size;
-    const ptrdiff_t results = least(ceiling(REDUCTION_CHUNK_BYTES, bytes), most);
-    const ptrdiff_t slices = ceiling(reduction->inner, results);
+    const ptrdiff_t elements = elements_of_call(reduction);
+    const ptrdiff_t bytes = (ptrdiff_t)reduction->conversion.from_size * elements * calls;
+    const ptrdiff_t all = fastest(&reduction->kept).n;
+    const ptrdiff_t room = STACK_BYTES / (ptrdiff_t)reduction->kernel->sum_size;
+    const ptrdiff_t results = least(least(ceiling(REDUCTION_CHUNK_BYTES, bytes), room), all);
+    const size_t gathered_bytes = bytes_to_gather(reduction, elements);
     return (struct reduction_split){
         .reduction = reduction,
         .run = run_results,
-        .blocks = reduction->outer * slices,
-        .chunk = ceiling(REDUCTION_CHUNK_BYTES, least(results, reduction->inner) * bytes),
+        .blocks = size_from(&reduction->kept, 1) * ceiling(all, results),
+        .chunk = ceiling(REDUCTION_CHUNK_BYTES, results * bytes),
         .results = results,
-        .slices = slices,
-        .blocks_per_result = 1,
-        .scratch_bytes = STACK_BYTES,
+        .slices = ceiling(all, results),
+        .calls = calls,
+        .gathered_bytes = gathered_bytes,
+        .scratch_bytes = gathered_bytes + (size_t)results * reduction->kernel->sum_size,
     };
 }
 
-/* ---- blocks of one result ---- */
+/* ---- by elements ---- */
 
-/* Neighbouring blocks are of neighbouring results: they may be in the same cache lines. */
+/* The elements of block `index` of the 2^halvings that n elements are. */
+static struct elements half_of(const struct reduction *reduction, struct elements all, int halvings,
+                               ptrdiff_t index)
+{
+    const int parts = reduction->kernel->parts;
+    while (halvings-- > 0) {
+        const ptrdiff_t half = reduction_half(all.n * parts) / parts;
+        const bool second = index >> halvings & 1;
+        all.data += second ? half * all.step : 0;
+        all.n = second ? all.n - half : half;
+    }
+    return all;
+}
+
+/* Blocks are in the order of the inner calls, and for each of the results: neighbouring ones may be in
+ * the same cache lines. */
 static void run_elements(const struct reduction_split *split, ptrdiff_t block, char *scratch)
 {
-    (void)scratch;
     const struct reduction *reduction = split->reduction;
-    const ptrdiff_t results = reduction->outer * reduction->inner;
-    const ptrdiff_t of_result = block / results, result = block % results;
-    const char *data = data_of(reduction, result / reduction->inner, result % reduction->inner);
-    char *accumulators =
-        split->partials + (result * split->blocks_per_result + of_result) * ACCUMULATORS_BYTES;
-    if (reduction->groups > 1) {
-        reduction->kernel->reduce(data + of_result * reduction->group_step, reduction->step,
-                                  reduction->n, accumulators);
-        return;
-    }
-    const ptrdiff_t first = of_result * split->elements;
-    reduction->kernel->reduce(data + first * reduction->step, reduction->step,
-                              least(split->elements, reduction->n - first), accumulators);
+    const ptrdiff_t results = split->results;
+    const ptrdiff_t half = block & (((ptrdiff_t)1 << split->halvings) - 1);
+    const ptrdiff_t result = (block >> split->halvings) % results;
+    const ptrdiff_t call = (block >> split->halvings) / results + split->first_call;
+    const char *data = reduction->data + offset_of(&reduction->kept, 0, result, false);
+    const struct elements all =
+        half_of(reduction, elements_of(reduction, data, call, scratch), split->halvings, half);
+    reduction->kernel->reduce_each(all.data, all.step, all.n, 0, 1,
+                                   split->from_memory && !is_gathered(reduction),
+                                   split->partials + (size_t)block * reduction->kernel->sum_size);
 }
 
 static void finish_elements(const struct reduction_split *split)
 {
     const struct reduction *reduction = split->reduction;
-    for (ptrdiff_t result = 0; result < reduction->outer * reduction->inner; result++) {
-        char *accumulators =
-            split->partials + result * split->blocks_per_result * ACCUMULATORS_BYTES;
-        _Alignas(LINE_BYTES) char sum[ACCUMULATORS_BYTES];
-        combine_in_pairs(reduction->kernel, accumulators, split->blocks_per_result,
-                         ACCUMULATORS_BYTES);
-        reduction->kernel->fold(accumulators, sum);
-        store(reduction, sum, result / reduction->inner, result % reduction->inner, 1);
+    const ptrdiff_t size = (ptrdiff_t)reduction->kernel->sum_size;
+    const ptrdiff_t count = (ptrdiff_t)1 << split->halvings;
+    for (ptrdiff_t at = 0; at < split->blocks >> split->halvings; at++) {
+        char *partials = split->partials + at * count * size;
+        combine_in_pairs(reduction->kernel, partials, count, size);
+        store(reduction, partials, offset_of(&reduction->kept, 0, at % split->results, true), 1,
+              reduction->onto || at / split->results + split->first_call > 0);
     }
 }
 
-/* The elements of a block: a power of two of leaves. */
-static ptrdiff_t elements_of_block(const struct reduction *reduction)
+/* How often an inner call can be halved: blocks are large enough, and never smaller than a leaf. */
+static int halvings_of(const struct reduction *reduction)
 {
-    const struct reduction_kernel *kernel = reduction->kernel;
-    ptrdiff_t elements = kernel->leaf;
-    while (!reduction->policy->small_blocks &&
-           elements * (ptrdiff_t)kernel->item_size < RESULT_BLOCK_BYTES) {
-        elements *= 2;
+    const ptrdiff_t least_bytes = reduction->policy->small_blocks ? 0 : REDUCTION_HALF_BYTES;
+    const int parts = reduction->kernel->parts;
+    int halvings = 0;
+    /* The first half is the smaller one. */
+    for (ptrdiff_t n = elements_of_call(reduction);
+         n * parts > REDUCTION_LEAF_PARTS &&
+         n * (ptrdiff_t)reduction->conversion.from_size > least_bytes && !is_gathered(reduction) &&
+         halvings < 20;
+         n = reduction_half(n * parts) / parts) {
+        halvings++;
     }
-    return elements;
+    return halvings;
 }
 
-static struct reduction_split split_by_elements(const struct reduction *reduction,
-                                                ptrdiff_t elements)
+static struct reduction_split split_by_elements(const struct reduction *reduction, ptrdiff_t calls)
 {
-    const ptrdiff_t blocks =
-        reduction->groups > 1 ? reduction->groups : ceiling(reduction->n, elements);
-    const ptrdiff_t all = reduction->outer * reduction->inner * blocks;
-    const ptrdiff_t item = (ptrdiff_t)reduction->kernel->item_size;
+    const ptrdiff_t results = size_from(&reduction->kept, 0);
+    /* Only whole inner calls are halved: the last one along an axis may be shorter. */
+    const int halvings = calls_along_last(reduction) == 1 ? halvings_of(reduction) : 0;
+    const ptrdiff_t bytes =
+        elements_of_call(reduction) * (ptrdiff_t)reduction->conversion.from_size;
+    const size_t gathered_bytes = bytes_to_gather(reduction, elements_of_call(reduction));
+    const ptrdiff_t at_once = most(1, (REDUCTION_PARTIALS >> halvings) / results);
     return (struct reduction_split){
         .reduction = reduction,
         .run = run_elements,
-        .blocks = all,
-        .chunk = ceiling(REDUCTION_CHUNK_BYTES, least(elements, reduction->n) * item),
-        .blocks_per_result = blocks,
-        .elements = elements,
-        .partial_bytes = (size_t)all * ACCUMULATORS_BYTES,
+        .blocks = (least(calls, at_once) * results) << halvings,
+        .chunk = ceiling(REDUCTION_CHUNK_BYTES, bytes >> halvings),
+        .results = results,
+        .calls = calls,
+        .halvings = halvings,
+        .scratch_bytes = gathered_bytes,
+        .partial_bytes =
+            (size_t)((least(calls, at_once) * results) << halvings) * reduction->kernel->sum_size,
     };
 }
 
-/* ---- blocks of rows and columns ---- */
+/* ---- by columns ---- */
 
-static ptrdiff_t row_bytes(const struct reduction *reduction)
+static void reduce_columns(const struct reduction_split *split, const char *data, ptrdiff_t columns,
+                           ptrdiff_t rows, bool onto, char *scratch, char *sums)
 {
-    return reduction->inner * (ptrdiff_t)reduction->kernel->sum_size;
+    const struct reduction *reduction = split->reduction;
+    const struct reduction_kernel *kernel = reduction->kernel;
+    const ptrdiff_t next = fastest(&reduction->kept).step,
+                    step = fastest(&reduction->repeated).step;
+    if (reduction->conversion.convert == NULL) {
+        kernel->reduce_rows(data, step, rows, next, columns, split->from_memory, onto, sums);
+        return;
+    }
+    const struct conversion as_stored = {reduction->conversion.from_size, 0, NULL};
+    const struct axes axes = {1, {{columns, next, 0}}};
+    for (ptrdiff_t row = 0; row < rows; row++) {
+        const char *gathered = gather(&as_stored, &axes, data + row * step, columns, scratch);
+        reduction->conversion.convert(gathered, sums, columns, onto || row > 0);
+    }
 }
 
 static void run_columns(const struct reduction_split *split, ptrdiff_t block, char *scratch)
 {
     const struct reduction *reduction = split->reduction;
-    const ptrdiff_t slice = block % split->slices;
-    const ptrdiff_t of_result = block / split->slices % split->blocks_per_result;
-    const ptrdiff_t outer = block / split->slices / split->blocks_per_result;
-    const ptrdiff_t inner = slice * split->results, first = of_result * split->elements;
-    const ptrdiff_t columns = least(split->results, reduction->inner - inner);
-    const ptrdiff_t rows = least(split->elements, reduction->n - first);
-    const bool is_partial = split->blocks_per_result > 1;
-    char *sums = scratch;
-    if (is_partial) {
-        sums = split->partials +
-               (outer * split->blocks_per_result + of_result) * row_bytes(reduction) +
-               inner * (ptrdiff_t)reduction->kernel->sum_size;
+    const struct axis axis = fastest(&reduction->kept);
+    const ptrdiff_t first = block % split->slices * split->results;
+    const ptrdiff_t cut = block / split->slices % split->cuts;
+    const ptrdiff_t others = block / split->slices / split->cuts;
+    const ptrdiff_t columns = least(split->results, axis.n - first);
+    const ptrdiff_t sum_size = (ptrdiff_t)reduction->kernel->sum_size;
+    const char *data =
+        reduction->data + first * axis.step + offset_of(&reduction->kept, 1, others, false);
+    struct axes repeated = reduction->repeated;
+    if (split->cuts > 1) {
+        struct axis *along = &repeated.axis[split->cut];
+        const ptrdiff_t begin = along->n * cut / split->cuts;
+        along->n = along->n * (cut + 1) / split->cuts - begin;
+        data += begin * along->step;
     }
-    reduction->kernel->reduce_rows(data_of(reduction, outer, inner) + first * reduction->step,
-                                   reduction->step, rows, reduction->inner_step, columns,
-                                   split->from_memory, scratch + split->slice_bytes, sums);
-    if (!is_partial) {
-        store(reduction, sums, outer, inner, columns);
+    char *sums =
+        split->cuts > 1
+            ? split->partials + (others * split->cuts + cut) * axis.n * sum_size + first * sum_size
+            : scratch + split->gathered_bytes;
+    const ptrdiff_t times = size_from(&repeated, 1);
+    for (ptrdiff_t i = 0; i < times; i++) {
+        reduce_columns(split, data + offset_of(&repeated, 1, i, false), columns,
+                       fastest(&repeated).n, i > 0, scratch, sums);
+    }
+    if (split->cuts == 1) {
+        store(reduction, sums, first * axis.out_step + offset_of(&reduction->kept, 1, others, true),
+              columns, reduction->onto);
     }
 }
 
 static void finish_columns(const struct reduction_split *split)
 {
     const struct reduction *reduction = split->reduction;
-    for (ptrdiff_t outer = 0; outer < reduction->outer; outer++) {
-        char *rows = split->partials + outer * split->blocks_per_result * row_bytes(reduction);
-        combine_in_pairs(reduction->kernel, rows, split->blocks_per_result, row_bytes(reduction));
-        store(reduction, rows, outer, 0, reduction->inner);
+    const ptrdiff_t columns = fastest(&reduction->kept).n;
+    const ptrdiff_t bytes = columns * (ptrdiff_t)reduction->kernel->sum_size;
+    for (ptrdiff_t others = 0; others < size_from(&reduction->kept, 1); others++) {
+        char *partials = split->partials + others * split->cuts * bytes;
+        combine_in_pairs(reduction->kernel, partials, split->cuts, bytes);
+        store(reduction, partials, offset_of(&reduction->kept, 1, others, true), columns,
+              reduction->onto);
     }
 }
 
-static struct reduction_split split_by_columns(const struct reduction *reduction)
+/* Where only columns can be shared: wide slices, since rows are read in their order. */
+static ptrdiff_t results_of_slice(const struct reduction *reduction, int threads, ptrdiff_t others)
 {
-    const ptrdiff_t item = (ptrdiff_t)reduction->kernel->item_size;
-    const ptrdiff_t sum_size = (ptrdiff_t)reduction->kernel->sum_size;
-    const ptrdiff_t results = ROW_BYTES / sum_size;
-    const ptrdiff_t columns = least(results, reduction->inner);
-    const ptrdiff_t slices = ceiling(reduction->inner, results);
-    const ptrdiff_t most_rows = reduction->policy->small_blocks ? LEAF_ROWS : MOST_ROWS;
-    const ptrdiff_t rows = least(most_rows, reduction->n);
-    const ptrdiff_t blocks = ceiling(reduction->n, most_rows);
-    const ptrdiff_t all_bytes = reduction->outer * reduction->n * reduction->inner * item;
-    const size_t slice_bytes = (size_t)(ceiling(columns * sum_size, LINE_BYTES) * LINE_BYTES);
+    const ptrdiff_t item = (ptrdiff_t)reduction->conversion.from_size;
+    const ptrdiff_t all = fastest(&reduction->kept).n, threads_each = ceiling(threads, others);
+    const bool are_wide = all * item >= threads_each * BLOCKS_PER_THREAD * REDUCTION_WIDE_BYTES;
+    const ptrdiff_t even = ceiling(all, threads_each * (are_wide ? BLOCKS_PER_THREAD : 1));
+    const ptrdiff_t in_line = most(1, LINE_BYTES / item);
+    return most(ceiling(even, in_line) * in_line, REDUCTION_SLICE_BYTES / item);
+}
+
+static struct reduction_split split_by_columns(const struct reduction *reduction, int threads)
+{
+    const struct reduction_kernel *kernel = reduction->kernel;
+    const ptrdiff_t sum_size = (ptrdiff_t)kernel->sum_size;
+    const ptrdiff_t all = fastest(&reduction->kept).n, others = size_from(&reduction->kept, 1);
+    const ptrdiff_t wanted = threads > 1 ? (ptrdiff_t)threads * BLOCKS_PER_THREAD : 1;
+    ptrdiff_t results = least(ROW_BYTES / sum_size, all);
+    if (ceiling(all, results) * others < wanted && !kernel->any_order) {
+        results = least(results, results_of_slice(reduction, threads, others));
+    }
+    const ptrdiff_t slices = ceiling(all, results);
     struct reduction_split split = {
         .reduction = reduction,
         .run = run_columns,
-        .blocks = reduction->outer * slices * blocks,
-        .chunk = ceiling(REDUCTION_CHUNK_BYTES, rows * columns * item),
         .results = results,
         .slices = slices,
-        .blocks_per_result = blocks,
-        .elements = most_rows,
-        .from_memory = all_bytes > REDUCTION_FROM_MEMORY_BYTES,
-        .scratch_bytes = reduction_scratch_bytes(rows, slice_bytes),
+        .cuts = 1,
+        .gathered_bytes = reduction->conversion.convert != NULL
+                              ? gather_bytes(&reduction->conversion, results)
+                              : 0,
     };
-    if (blocks > 1) {
-        split.partial_bytes = (size_t)(reduction->outer * blocks * row_bytes(reduction));
+    if (kernel->any_order && slices * others < wanted) {
+        for (int i = 1; i < reduction->repeated.count; i++) {
+            split.cut = reduction->repeated.axis[i].n > reduction->repeated.axis[split.cut].n
+                            ? i
+                            : split.cut;
+        }
+        split.cuts = least(ceiling(wanted, slices * others),
+                           ceiling(reduction->repeated.axis[split.cut].n, 2));
+    }
+    split.blocks = others * slices * split.cuts;
+    split.chunk = ceiling(REDUCTION_CHUNK_BYTES, total_bytes(reduction) / split.blocks + 1);
+    split.scratch_bytes = split.gathered_bytes;
+    if (split.cuts > 1) {
+        split.partial_bytes = (size_t)(others * split.cuts * all * sum_size);
     } else {
-        split.slice_bytes = slice_bytes;
-        split.scratch_bytes += slice_bytes;
+        split.scratch_bytes += (size_t)(results * sum_size);
     }
     return split;
 }
 
 /* ---- which of them ---- */
 
-static bool is_contiguous(const struct reduction *reduction)
+static bool is_by_columns(const struct reduction *reduction)
 {
-    return reduction->step == (ptrdiff_t)reduction->kernel->item_size;
-}
-
-static bool suits_columns(const struct reduction *reduction)
-{
-    return reduction->groups == 1 && row_bytes(reduction) >= ACCUMULATORS_BYTES &&
-           (reduction->n == 1 || labs(reduction->inner_step) < labs(reduction->step));
+    return reduction->inner.count == 0;
 }
 
 static int threads_for(const struct reduction *reduction)
 {
-    const ptrdiff_t n = reduction->outer * reduction->inner * reduction->groups * reduction->n;
+    const ptrdiff_t item = (ptrdiff_t)reduction->conversion.from_size;
     const ptrdiff_t forced = reduction->policy->threshold;
+    const bool is_near = is_by_columns(reduction) || reduction->inner.axis[0].step == item;
     const ptrdiff_t pays = forced != 0 ? forced
-                           : is_contiguous(reduction) || suits_columns(reduction)
-                               ? REDUCTION_THREADS_BYTES / (ptrdiff_t)reduction->kernel->item_size
-                               : REDUCTION_THREADS_ELEMENTS;
-    return n >= pays && region_available() ? threads_limit().threads : 1;
+                           : is_near   ? REDUCTION_THREADS_BYTES / item
+                                       : REDUCTION_THREADS_ELEMENTS;
+    return total_bytes(reduction) / item >= pays && region_available() ? threads_limit().threads
+                                                                       : 1;
 }
 
 static struct reduction_split split_reduction(const struct reduction *reduction, int threads)
 {
-    if (suits_columns(reduction)) {
-        return split_by_columns(reduction);
+    if (is_by_columns(reduction)) {
+        return split_by_columns(reduction, threads);
     }
-    const ptrdiff_t elements = elements_of_block(reduction);
-    const ptrdiff_t results = reduction->outer * reduction->inner;
-    /* Results in the same cache lines are computed side by side. */
-    const bool is_interleaved = results > 1 && results <= LINE_BYTES &&
-                                labs(reduction->inner_step) < LINE_BYTES &&
-                                !is_contiguous(reduction);
-    const bool are_few = threads > 1 && results < 8 * (ptrdiff_t)threads;
-    if (reduction->groups > 1 || (reduction->n > elements && (is_interleaved || are_few))) {
-        return split_by_elements(reduction, elements);
-    }
-    return split_by_results(reduction);
+    const ptrdiff_t results = size_from(&reduction->kept, 0);
+    const ptrdiff_t calls = size_from(&reduction->repeated, 0) * calls_along_last(reduction);
+    const bool are_few = threads > 1 && results < BLOCKS_PER_THREAD * (ptrdiff_t)threads;
+    return are_few ? split_by_elements(reduction, calls) : split_by_results(reduction, calls);
 }
 
 /* ---- carried out ---- */
@@ -309,7 +469,7 @@ static void run_blocks(void *context, int index)
     workspace_give_back(own);
 }
 
-static void run_and_finish(struct reduction_split *split, int threads)
+static void run_all_blocks(struct reduction_split *split, int threads)
 {
     atomic_init(&split->next, 0);
     if (split->reduction->policy->small_blocks) {
@@ -317,34 +477,43 @@ static void run_and_finish(struct reduction_split *split, int threads)
     }
     region_run(split->reduction->policy, split->blocks > split->chunk ? threads : 1, run_blocks,
                split);
-    if (split->run == run_elements) {
+}
+
+static void run_and_finish(struct reduction_split *split, int threads)
+{
+    if (split->run != run_elements) {
+        run_all_blocks(split, threads);
+        if (split->run == run_columns && split->cuts > 1) {
+            finish_columns(split);
+        }
+        return;
+    }
+    const ptrdiff_t blocks_of_call = split->results << split->halvings;
+    const ptrdiff_t at_once = split->blocks / blocks_of_call;
+    for (; split->first_call < split->calls; split->first_call += at_once) {
+        split->blocks = least(at_once, split->calls - split->first_call) * blocks_of_call;
+        run_all_blocks(split, threads);
         finish_elements(split);
-    } else if (split->blocks_per_result > 1) {
-        finish_columns(split);
     }
 }
 
-bool reduction_compute(const struct reduction *given)
+bool reduction_compute(const struct reduction *reduction)
 {
-    struct reduction reduction = *given;
-    if (reduction.inner == 1) {
-        reduction.inner = reduction.outer;
-        reduction.inner_step = reduction.outer_step;
-        reduction.out_inner_step = reduction.out_outer_step;
-        reduction.outer = 1;
-    }
-    const int threads = threads_for(&reduction);
-    struct reduction_split split = split_reduction(&reduction, threads);
+    const int threads = threads_for(reduction);
+    struct reduction_split split = split_reduction(reduction, threads);
+    split.from_memory = total_bytes(reduction) > REDUCTION_FROM_MEMORY_BYTES;
     _Alignas(LINE_BYTES) char few[STACK_BYTES];
     struct workspace workspace = {0};
     split.partials = few;
     if (split.partial_bytes > sizeof few || split.scratch_bytes > sizeof few) {
-        workspace = workspace_take(split.scratch_bytes + split.partial_bytes);
+        const size_t scratch_bytes =
+            (split.scratch_bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+        workspace = workspace_take(scratch_bytes + split.partial_bytes);
         if (workspace.data == NULL) {
             return false;
         }
         split.scratch = workspace.data;
-        split.partials = workspace.data + split.scratch_bytes;
+        split.partials = workspace.data + scratch_bytes;
     }
     run_and_finish(&split, threads);
     workspace_give_back(workspace);

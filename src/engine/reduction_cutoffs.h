@@ -12,11 +12,14 @@ enum {
     REDUCTION_FROM_MEMORY_BYTES = 16 << 20,
     /* Least chunk of a thread: taking one costs little of its time. */
     REDUCTION_CHUNK_BYTES = 64 << 10,
-    /* Reduced axes that are not one in memory are taken row by row if rows are at least so long. */
-    REDUCTION_ROW_BYTES = 1024,
-    /* Fewer long strided rows of floats than this: NumPy's loop. */
-    REDUCTION_STRIDED_ROWS = 4,
-    REDUCTION_STRIDED_ROW_ELEMENTS = 1000,
+    /* An inner call is halved down to this, where it is shared by threads. */
+    REDUCTION_HALF_BYTES = 256 << 10,
+    /* Columns are shared by threads in slices of at least this, or of so much if there are several for
+     * each thread. */
+    REDUCTION_SLICE_BYTES = 256,
+    REDUCTION_WIDE_BYTES = 4096,
+    /* Partial results that are in memory at once. */
+    REDUCTION_PARTIALS = 1 << 16,
     /* Calls of inner loops for fewer elements gain nothing from kernels and threads. */
     REDUCTION_LOOP_ELEMENTS = 1024,
     /* Nor do segments of reduceat that are shorter on average, or columns that are accumulated. */

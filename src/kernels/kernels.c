@@ -105,17 +105,6 @@ const struct reduction_kernel *reduction_kernel_find(const char *op, char kind, 
     return best;
 }
 
-size_t reduction_scratch_bytes(ptrdiff_t rows, size_t row_bytes)
-{
-    const size_t level_bytes = row_bytes < ROW_BYTES ? (row_bytes + 63) / 64 * 64 : ROW_BYTES;
-    size_t levels = 0;
-    for (ptrdiff_t leaves = (rows + LEAF_ROWS - 1) / LEAF_ROWS; rows > LEAF_ROWS && leaves > 0;
-         leaves /= 2) {
-        levels++;
-    }
-    return levels * level_bytes;
-}
-
 const char *kernels_isa(int index)
 {
     return index < ISA_COUNT ? isas[index]->isa : NULL;

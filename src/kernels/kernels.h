@@ -23,15 +23,27 @@ struct kernel {
 };
 
 /* A reduction has three steps: reduce elements to accumulators, combine accumulators, store the result.
- * Accumulators are as precise as NumPy's: float32 for float16, 64 bits for integers. Floats are summed
- * along a binary tree that depends on the number of elements alone: cut at multiples of leaf * 2^k
- * elements, with partial results combined in pairs by index, a sum has the bits of the uncut one.
- * Integers may be cut anywhere. */
+ * Accumulators are as precise as NumPy's: float32 for float16, 64 bits for integers. Floats are added in
+ * NumPy's order: along a result's own elements in halves, down to leaves (reduction_half); down the
+ * columns of rows one after the other. Integers may be added in any order. */
 enum {
-    ACCUMULATORS_BYTES = 64, /* the accumulators of one reduction before they are folded into one */
-    LEAF_ROWS = 16,          /* the leaf of reduce_rows */
-    MOST_ROWS = 256,         /* per call of reduce_rows */
-    ROW_BYTES = 32768        /* accumulators of a row that stay in the second-level cache */
+    REDUCTION_LEAF_PARTS = 128, /* of the halves; a part is a real number: complex ones have two */
+    ROW_BYTES = 32768           /* accumulators of a row that stay in the second-level cache */
+};
+
+/* How many of more than REDUCTION_LEAF_PARTS parts are in the first half. */
+static inline ptrdiff_t reduction_half(ptrdiff_t parts)
+{
+    return parts / 2 / 8 * 8;
+}
+
+/* Converts n contiguous elements to a reduction's dtype; `onto`: adds them to what is there. */
+typedef void convert_elements(const void *from, void *to, ptrdiff_t n, bool onto);
+
+struct conversion_kernel {
+    char kind; /* as numpy.dtype.kind */
+    size_t item_size;
+    convert_elements *convert;
 };
 
 struct reduction_kernel {
@@ -39,19 +51,19 @@ struct reduction_kernel {
     char kind; /* 'i' and 'u': signed and unsigned integers; 'f': floats; 'c': complex */
     size_t item_size;
     size_t sum_size; /* bytes of one result's accumulator: twice as many if complex */
-    ptrdiff_t leaf;
-    /* Reduces n > 0 elements to ACCUMULATORS_BYTES of accumulators. */
-    void (*reduce)(const char *data, ptrdiff_t step, ptrdiff_t n, void *accumulators);
-    /* `count` reductions of n > 0 elements each, which begin `next` bytes apart. */
+    int parts;       /* of an element */
+    bool any_order;  /* has the same result in any order */
+    const struct conversion_kernel *conversions; /* up to a row of NULL; NULL: there are none */
+    /* `count` reductions of n > 0 elements each, which begin `next` bytes apart. `from_memory`: the
+     * operand exceeds the caches, so kernels read in the order of addresses. */
     void (*reduce_each)(const char *data, ptrdiff_t step, ptrdiff_t n, ptrdiff_t next,
-                        ptrdiff_t count, void *sums);
-    /* Reduces the columns, `next` bytes apart, of up to MOST_ROWS rows, `step` bytes apart.
-     * `from_memory`: the operand exceeds the caches, so integer kernels read one row at a time.
-     * `scratch` has reduction_scratch_bytes() and is aligned to a cache line. */
+                        ptrdiff_t count, bool from_memory, void *sums);
+    /* Reduces the columns, `next` bytes apart, of rows, `step` bytes apart; `onto`: combines them with
+     * what is in `sums`. */
     void (*reduce_rows)(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
-                        ptrdiff_t columns, bool from_memory, void *scratch, void *sums);
+                        ptrdiff_t columns, bool from_memory, bool onto, void *sums);
+    /* Two halves. */
     void (*combine)(void *into, const void *later, size_t bytes);
-    void (*fold)(const void *accumulators, void *sum);
     /* Writes sums as items of `out_size` bytes; `onto`: combines them with the items in `out`. */
     void (*store)(const void *sums, ptrdiff_t n, char *out, ptrdiff_t step, size_t out_size,
                   bool onto);
@@ -76,9 +88,6 @@ const struct kernel *kernels_find(const char *op, char kind, size_t item_size);
 
 /* Likewise for reductions. */
 const struct reduction_kernel *reduction_kernel_find(const char *op, char kind, size_t item_size);
-
-/* Scratch bytes that reduce_rows needs for rows with `row_bytes` of accumulators each. */
-size_t reduction_scratch_bytes(ptrdiff_t rows, size_t row_bytes);
 
 /* The instruction sets of this build in ascending order, the baseline first; NULL past the last. */
 const char *kernels_isa(int index);

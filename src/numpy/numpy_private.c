@@ -244,6 +244,47 @@ static int warn_of_unknown_parts(PyObject *numpy)
     return status;
 }
 
+/* ---- the iterator ---- */
+
+/* The variable behind np.errstate and np.setbufsize, NULL if this NumPy has none, and its default value. */
+static PyObject *settings, *default_settings, *getbufsize;
+
+static int find_settings(PyObject *numpy)
+{
+    getbufsize = PyObject_GetAttrString(numpy, "getbufsize");
+    PyObject *umath = getbufsize != NULL ? PyImport_ImportModule("numpy._core.umath") : NULL;
+    settings = umath != NULL ? PyObject_GetAttrString(umath, "_extobj_contextvar") : NULL;
+    Py_XDECREF(umath);
+    if (settings == NULL || !PyContextVar_CheckExact(settings)) {
+        Py_CLEAR(settings);
+        PyErr_Clear();
+        return getbufsize != NULL ? 0 : -1;
+    }
+    PyObject *context = PyContext_New(); /* an empty one, where it has its default */
+    if (context != NULL && PyContext_Enter(context) == 0) {
+        PyContextVar_Get(settings, NULL, &default_settings);
+        PyContext_Exit(context);
+    }
+    Py_XDECREF(context);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+npy_intp private_buffer_size(void)
+{
+    PyObject *current = NULL;
+    if (settings != NULL && PyContextVar_Get(settings, NULL, &current) == 0) {
+        Py_XDECREF(current);
+        if (current == default_settings) {
+            return NPY_BUFSIZE;
+        }
+    }
+    PyObject *number = PyObject_CallNoArgs(getbufsize);
+    const npy_intp size = number != NULL ? PyLong_AsSsize_t(number) : -1;
+    Py_XDECREF(number);
+    PyErr_Clear();
+    return size > 0 ? size : NPY_BUFSIZE;
+}
+
 int private_initialize(void)
 {
     PyObject *numpy = PyImport_ImportModule("numpy");
@@ -257,7 +298,7 @@ int private_initialize(void)
     private_known[PRIVATE_EXCEPTION] = exception_is_known();
     private_warn_on_write = private_known[PRIVATE_WARN_ON_WRITE] ? WARN_ON_WRITE : ANY_OUTPUT;
     PyErr_Clear(); /* exceptions of the checks: all that counts is that one failed */
-    const int status = warn_of_unknown_parts(numpy);
+    const int status = find_settings(numpy) < 0 ? -1 : warn_of_unknown_parts(numpy);
     Py_DECREF(numpy);
     return status;
 }

@@ -66,6 +66,11 @@ static inline bool private_is_writable(PyArrayObject *array)
 /* np._NoValue; NULL if there is none. */
 PyObject *private_no_value(void);
 
+/* ---- the iterator ---- */
+
+/* Elements of its buffers, in the current context: np.getbufsize(). */
+npy_intp private_buffer_size(void);
+
 /* ---- threads ---- */
 
 /* Whether a loop left an exception in the state of the calling thread, which does not hold the GIL. */

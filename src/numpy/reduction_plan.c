@@ -11,13 +11,20 @@
 #include "policy_in_use.h"
 #include "reduction_loop.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+enum { NUMPY_2_3 = 0x14 }; /* version of its C API */
+
+/* Older NumPys add in another order, which our inner loops have, too, since NumPy calls them. */
+static bool follows_numpys_order;
 
 struct reduction_op reduction_op_add = {.name = "add"};
 struct reduction_op reduction_op_multiply = {.name = "multiply"};
 
 void reduction_plan_initialize(void)
 {
+    follows_numpys_order = PyArray_GetNDArrayCFeatureVersion() >= NUMPY_2_3;
     struct reduction_op *const ops[] = {&reduction_op_add, &reduction_op_multiply};
     for (int i = 0; i < 2; i++) {
         for (int type = 0; type < DTYPES; type++) {
@@ -55,12 +62,66 @@ static int type_of_result(int type)
     return !is_short ? type : dtype_of(type).kind == 'u' ? NPY_ULONG : NPY_LONG;
 }
 
-static bool dtype_is(PyObject *dtype, int type)
+/* NULL if there is none: if it may lose more than the last bits, for example. */
+static convert_elements *find_conversion(const struct reduction_kernel *kernel, int type)
 {
-    return dtype == NULL ||
-           (PyArray_DescrCheck(dtype) && ((PyArray_Descr *)dtype)->type_num == type &&
-            PyArray_ISNBO(((PyArray_Descr *)dtype)->byteorder) &&
-            PyDataType_METADATA((PyArray_Descr *)dtype) == NULL);
+    const struct conversion_kernel *row = kernel->conversions;
+    const struct dtype dtype = dtype_of(type);
+    const char kind = dtype.kind == 'b' ? 'u' : dtype.kind;
+    while (row != NULL && row->convert != NULL &&
+           (row->kind != kind || row->item_size != dtype.size)) {
+        row++;
+    }
+    return row != NULL ? row->convert : NULL;
+}
+
+/* The type number that dtype= asks for, `usual` if it is not given, -1 if it has metadata or another byte
+ * order, or if it is wrong: NumPy says so. */
+static int type_of_dtype(PyObject *dtype, int usual)
+{
+    PyArray_Descr *descr;
+    if (dtype == NULL) {
+        return usual;
+    }
+    if (PyArray_DescrConverter(dtype, &descr) != NPY_SUCCEED) {
+        PyErr_Clear();
+        return -1;
+    }
+    const int type = descr->type_num;
+    const bool is_usable = type >= 0 && type < DTYPES && PyArray_ISNBO(descr->byteorder) &&
+                           PyDataType_METADATA(descr) == NULL;
+    Py_DECREF(descr);
+    return is_usable ? type : -1;
+}
+
+/* Chooses the kernel and the type of the result; false if there is none. Integers are added modulo 2^64,
+ * so their kernel is that of the operand. */
+static bool find_kernel(struct reduction_plan *plan, const struct reduction_op *op)
+{
+    const int type = PyArray_TYPE(plan->arguments->array);
+    if (op == NULL || type < 0 || type >= DTYPES) {
+        return false;
+    }
+    plan->type = type_of_dtype(plan->arguments->dtype, type_of_result(type));
+    if (plan->type < 0) {
+        return false;
+    }
+    const bool is_integer =
+        dtype_is_integer(plan->type) && (type == NPY_BOOL || dtype_is_integer(type));
+    const bool casts = !is_integer && type != plan->type;
+    struct reduction *reduction = &plan->reduction;
+    reduction->kernel = op->of_type[is_integer ? type : plan->type];
+    if (reduction->kernel == NULL || plan->type == NPY_BOOL ||
+        (!reduction->kernel->any_order && !follows_numpys_order)) {
+        return false;
+    }
+    reduction->conversion = (struct conversion){
+        .from_size = dtype_of(type).size,
+        .to_size = reduction->kernel->item_size,
+        .convert = casts ? find_conversion(reduction->kernel, type) : NULL,
+    };
+    reduction->out_size = dtype_of(plan->type).size;
+    return !casts || reduction->conversion.convert != NULL;
 }
 
 /* ---- axes ---- */
@@ -71,11 +132,18 @@ static npy_intp size_of_step(PyArrayObject *array, int axis)
     return step < 0 ? -step : step;
 }
 
-static int turn_of(const void *context, int axis, int later)
+/* Operands that disagree keep C order. */
+static int compare_axes(const void *context, int axis, int later)
 {
-    PyArrayObject *array = (PyArrayObject *)context;
-    const npy_intp outer = size_of_step(array, axis), inner = size_of_step(array, later);
-    return outer == 0 || inner == 0 ? 0 : inner <= outer ? -1 : 1;
+    const struct reduction_plan *plan = context;
+    PyArrayObject *array = plan->arguments->array;
+    const npy_intp of_out = labs(plan->out_step[axis]), of_later = labs(plan->out_step[later]);
+    const npy_intp step = size_of_step(array, axis), later_step = size_of_step(array, later);
+    const bool are_known = step != 0 && later_step != 0, are_given = of_out != 0 && of_later != 0;
+    if ((are_known && later_step <= step) || (are_given && of_later <= of_out)) {
+        return -1;
+    }
+    return are_known || are_given ? 1 : 0;
 }
 
 /* Takes over the steps of a given output if it has the dtype and shape of the result, and lies elsewhere
@@ -98,7 +166,8 @@ static bool accept_out(struct reduction_plan *plan, PyArrayObject *array, PyObje
             (n > 1 && PyArray_STRIDE(out, at) == 0)) {
             return false;
         }
-        plan->out_step[axis] = PyArray_STRIDE(out, at++);
+        plan->out_step[axis] = n > 1 ? PyArray_STRIDE(out, at) : 0;
+        at++;
     }
     return at == PyArray_NDIM(out) && !extents_meet(array_extent(out), array_extent(array));
 }
@@ -114,101 +183,124 @@ static void lay_out(struct reduction_plan *plan, PyArrayObject *array, const int
     }
 }
 
-/* Axes joined into one: consecutive in memory. */
-struct joined_axis {
-    npy_intp n, step, out_step;
-};
-
-/* Appends an axis that is faster than those before; false if there are three that cannot be joined. */
-static bool append_axis(struct joined_axis axes[2], int *count, struct joined_axis axis)
+/* Joins axes that are one in memory, the fastest first; false if too many are left. */
+static bool join_axes(struct axes *joined, const struct reduction_plan *plan, const int order[])
 {
-    if (axis.n == 1) {
-        return true;
+    const struct reduction_arguments *arguments = plan->arguments;
+    joined->count = 0;
+    for (int i = 0; i < arguments->ndim; i++) {
+        const int axis = order[i];
+        const bool is_reduced = arguments->reduced[axis];
+        const struct axis next = {PyArray_DIM(arguments->array, axis),
+                                  PyArray_STRIDE(arguments->array, axis),
+                                  is_reduced ? 0 : plan->out_step[axis]};
+        struct axis *last = joined->count > 0 ? &joined->axis[joined->count - 1] : NULL;
+        if (next.n == 1) {
+            continue;
+        }
+        if (last != NULL && last->step * last->n == next.step &&
+            last->out_step * last->n == next.out_step) {
+            last->n *= next.n;
+            continue;
+        }
+        if (joined->count == MOST_AXES) {
+            return false;
+        }
+        joined->axis[joined->count++] = next;
     }
-    struct joined_axis *last = *count > 0 ? &axes[*count - 1] : NULL;
-    if (last != NULL && last->step == axis.step * axis.n &&
-        last->out_step == axis.out_step * axis.n) {
-        last->n *= axis.n;
-        last->step = axis.step;
-        last->out_step = axis.out_step;
-        return true;
-    }
-    if (*count == 2) {
-        return false;
-    }
-    axes[(*count)++] = axis;
     return true;
 }
 
-/* Joins axes to at most two kept and two reduced ones; false if that is impossible. */
-static bool join_axes(struct reduction_plan *plan, PyArrayObject *array, const int order[])
+/* ---- inner calls ---- */
+
+/* How NumPy's iterator divides joined axes into inner calls, from NumPy 2.3 on (in its source:
+ * npyiter_find_buffering_setup). It weighs copies to its buffers against the number of calls. */
+struct inner_calls {
+    int axes;        /* of one call */
+    npy_intp length; /* of one call along the last of them */
+};
+
+/* State of an operand while axes are added to the calls. */
+struct operand_run {
+    int axes; /* that are one run of memory, the fastest ones */
+    bool is_buffered;
+};
+
+static bool continues_run(const struct axis *before, const struct axis *axis, bool of_out)
 {
-    const bool *is_reduced = plan->arguments->reduced;
-    struct joined_axis kept[2], reduced[2];
-    int kept_count = 0, reduced_count = 0;
-    const char *data = PyArray_BYTES(array);
-    for (int i = plan->arguments->ndim - 1; i >= 0; i--) {
-        const int axis = order[i];
-        struct joined_axis next = {PyArray_DIM(array, axis), PyArray_STRIDE(array, axis),
-                                   plan->out_step[axis]};
-        if (is_reduced[axis]) {
-            next.out_step = 0;
-            if (next.step < 0) {
-                data += (next.n - 1) * next.step;
-                next.step = -next.step;
-            }
+    return of_out ? before->out_step * before->n == axis->out_step
+                  : before->step * before->n == axis->step;
+}
+
+static struct inner_calls find_inner_calls(const struct axes *axes, bool casts, npy_intp buffer)
+{
+    struct operand_run out = {1, false}, in = {1, casts};
+    int cost = casts ? 2 : 1, best = 0, best_cost = cost, cut = 0;
+    npy_intp size = axes->axis[0].n, best_size = size, core = 1;
+    for (int i = 1; i < axes->count && cut == 0 && (size < buffer || cost == 1); i++) {
+        const struct axis *before = &axes->axis[i - 1], *axis = &axes->axis[i];
+        if (out.axes == i && continues_run(before, axis, true)) {
+            out.axes++;
+        } else {
+            cost += out.axes == i;
+            cut = axis->out_step == 0 || before->out_step == 0 ? i : 0;
         }
-        if (!(is_reduced[axis] ? append_axis(reduced, &reduced_count, next)
-                               : append_axis(kept, &kept_count, next))) {
-            return false;
+        if (in.axes == i && continues_run(before, axis, false)) {
+            in.axes++;
+        } else {
+            cost += in.axes == i && !casts;
+        }
+        const npy_intp inner = size;
+        size *= axis->n;
+        const npy_intp counted = size > buffer && cost > 1 ? buffer : size;
+        if (cost * best_size <= best_cost * counted) {
+            best = i, best_cost = cost, best_size = size, core = inner;
         }
     }
-    struct reduction *reduction = &plan->reduction;
-    const struct joined_axis one = {1, 0, 0};
-    const struct joined_axis outer = kept_count == 2 ? kept[0] : one;
-    const struct joined_axis inner = kept_count > 0 ? kept[kept_count - 1] : one;
-    const struct joined_axis slow = reduced_count == 2 ? reduced[0] : one;
-    reduction->data = data;
-    reduction->outer = outer.n, reduction->outer_step = outer.step;
-    reduction->inner = inner.n, reduction->inner_step = inner.step;
-    reduction->groups = slow.n, reduction->group_step = slow.step;
-    reduction->n = reduced_count > 0 ? reduced[reduced_count - 1].n : 1;
-    reduction->step = reduced_count > 0 ? reduced[reduced_count - 1].step
-                                        : (npy_intp)reduction->kernel->item_size;
-    reduction->out_outer_step = outer.out_step, reduction->out_inner_step = inner.out_step;
-    return true;
+    if (cut > 0 && best == cut) { /* a call for each index along the axis that is cut */
+        return (struct inner_calls){best, axes->axis[best - 1].n};
+    }
+    const bool is_buffered = casts || in.axes <= best || out.axes <= best;
+    const npy_intp length = axes->axis[best].n, fit = Py_MAX(1, buffer / core);
+    return (struct inner_calls){best + 1, is_buffered ? Py_MIN(fit, length) : length};
+}
+
+static void append(struct axes *axes, const struct axis *axis)
+{
+    axes->axis[axes->count++] = *axis;
+}
+
+/* Divides joined axes into those of an inner call, those along which it is repeated, and kept ones. */
+static void divide_axes(struct reduction *reduction, const struct axes *joined)
+{
+    struct inner_calls calls = {joined->axis[0].out_step == 0, joined->axis[0].n};
+    const bool casts = reduction->conversion.convert != NULL;
+    if (calls.axes > 0 && !reduction->kernel->any_order && (casts || joined->count > 1)) {
+        calls = find_inner_calls(joined, casts, private_buffer_size());
+    }
+    reduction->kept.count = reduction->repeated.count = reduction->inner.count = 0;
+    for (int i = 0; i < joined->count; i++) {
+        const struct axis *axis = &joined->axis[i];
+        append(axis->out_step != 0 ? &reduction->kept
+               : i < calls.axes    ? &reduction->inner
+                                   : &reduction->repeated,
+               axis);
+    }
+    reduction->inner_call = calls.length;
 }
 
 /* ---- the rules ---- */
 
-/* Why NumPy's loop is faster for the joined axes; NULL if it is not. */
-static const char *why_slow(const struct reduction *reduction)
-{
-    const npy_intp item = (npy_intp)reduction->kernel->item_size;
-    const char kind = reduction->kernel->kind;
-    if (reduction->groups * reduction->n == 1) {
-        return "a copy";
-    }
-    if (reduction->groups > 1 && reduction->n * item < REDUCTION_ROW_BYTES) {
-        return "short rows of reduced axes that are not one in memory";
-    }
-    if ((kind == 'f' || kind == 'c') && reduction->groups == 1 &&
-        reduction->n < REDUCTION_STRIDED_ROWS &&
-        reduction->inner >= REDUCTION_STRIDED_ROW_ELEMENTS && reduction->inner_step != item) {
-        return "few long rows of elements that lie apart";
-    }
-    return NULL;
-}
-
 /* Why not by kernels; NULL if the plan for them is complete. */
 static const char *why_not_kernels(struct reduction_plan *plan, const struct reduction_op *op,
-                                   const int order[])
+                                   int order[])
 {
-    PyArrayObject *array = plan->arguments->array;
-    const int type = PyArray_TYPE(array);
-    struct reduction *reduction = &plan->reduction;
-    reduction->kernel = op != NULL && type >= 0 && type < DTYPES ? op->of_type[type] : NULL;
-    if (reduction->kernel == NULL) {
+    const struct reduction_arguments *arguments = plan->arguments;
+    PyArrayObject *array = arguments->array;
+    struct axes joined;
+    memset(plan->out_step, 0, (size_t)arguments->ndim * sizeof *plan->out_step);
+    axes_sort(arguments->ndim, order, compare_axes, plan);
+    if (!find_kernel(plan, op)) {
         return "no kernel";
     }
     if (PyArray_SIZE(array) == 0) {
@@ -220,16 +312,26 @@ static const char *why_not_kernels(struct reduction_plan *plan, const struct red
     if (is_broadcast(array)) {
         return "broadcast elements";
     }
-    plan->type = type_of_result(type);
-    if (!dtype_is(plan->arguments->dtype, plan->type)) {
-        return "dtype=";
-    }
-    reduction->out_size = dtype_of(plan->type).size;
-    lay_out(plan, array, order);
-    if (plan->arguments->out != NULL && !accept_out(plan, array, plan->arguments->out)) {
+    if (arguments->out == NULL) {
+        lay_out(plan, array, order);
+    } else if (accept_out(plan, array, arguments->out)) {
+        axes_sort(arguments->ndim, order, compare_axes, plan);
+    } else {
         return "out=";
     }
-    return join_axes(plan, array, order) ? why_slow(reduction) : "axes that are not one in memory";
+    if (!join_axes(&joined, plan, order)) {
+        return "more axes than kernels take";
+    }
+    bool is_copy = true;
+    for (int i = 0; i < joined.count; i++) {
+        is_copy = is_copy && joined.axis[i].out_step != 0;
+    }
+    if (is_copy) {
+        return "a copy";
+    }
+    plan->reduction.data = PyArray_BYTES(array);
+    divide_axes(&plan->reduction, &joined);
+    return NULL;
 }
 
 /* The most elements that one call of an inner loop gets when NumPy reduces: its iterator goes along the
@@ -266,7 +368,7 @@ void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_o
     plan->arguments = arguments;
     plan->reduction.policy = &policy_in_use;
     plan->reduction.onto = false;
-    axes_sort(arguments->ndim, order, turn_of, arguments->array);
+    plan->reduction.kernel = NULL;
     plan->reason = why_not_kernels(plan, op, order);
     if (plan->reason == NULL) {
         plan->way = REDUCE_BY_KERNELS;
@@ -286,8 +388,9 @@ enum reduction_way reduction_plan_accumulate(const struct reduction_op *op,
         return REDUCE_BY_LOOPS;
     }
     PyArrayObject *array = arguments->array;
+    struct reduction_plan plan = {.arguments = arguments}; /* without steps of an output */
     int order[NPY_MAXDIMS];
-    axes_sort(arguments->ndim, order, turn_of, array);
+    axes_sort(arguments->ndim, order, compare_axes, &plan);
     const npy_intp pays =
         arguments->reduced[order[0]] ? short_loop() : REDUCTION_ACCUMULATED_COLUMN_ELEMENTS;
     bool is_long = false;

@@ -12,6 +12,8 @@ enum {
     RUNS = 4,                       /* independent accumulators, to hide latency */
     SHORT_SUM = 16,
     PRODUCTS = 8,
+    FEW_COLUMNS = 6,
+    FEW_COLUMNS_ROWS = 512,
     VERY_SHORT_ROW_BYTES = 256, /* pairs of such rows are as good as one row */
     ROW_COLUMNS = ROW_BYTES / sizeof(uint64_t),
 };

@@ -3,19 +3,10 @@
  *   VALUE(a, b) */
 #define name(what) JOIN(what, OP)
 
-/* One accumulator is enough; the others are neutral. */
-static void name(reduce)(const char *data, ptrdiff_t step, ptrdiff_t n, void *accumulators)
-{
-    uint64_t *accumulator = accumulators;
-    accumulator[0] = OF(data, step, n);
-    for (size_t i = 1; i < ACCUMULATORS_BYTES / sizeof *accumulator; i++) {
-        accumulator[i] = IDENTITY;
-    }
-}
-
 static void name(reduce_each)(const char *data, ptrdiff_t step, ptrdiff_t n, ptrdiff_t next,
-                              ptrdiff_t count, void *sums)
+                              ptrdiff_t count, bool from_memory, void *sums)
 {
+    (void)from_memory;
     uint64_t *result = sums;
     for (ptrdiff_t k = 0; k < count; k++) {
         result[k] = OF(data + k * next, step, n);
@@ -24,19 +15,25 @@ static void name(reduce_each)(const char *data, ptrdiff_t step, ptrdiff_t n, ptr
 
 /* Two rows at a time, after the first or the first two. */
 INLINE void name(add_rows)(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
-                           ptrdiff_t columns, uint64_t *restrict result)
+                           ptrdiff_t columns, bool onto, uint64_t *restrict result)
 {
-    if (rows % 2 != 0) {
+    ptrdiff_t row = onto ? 0 : 2 - rows % 2;
+    if (onto && rows % 2 != 0) {
+        for (ptrdiff_t column = 0; column < columns; column++) {
+            result[column] = VALUE(result[column], value_at(data + column * next));
+        }
+        row = 1;
+    } else if (!onto && rows % 2 != 0) {
         for (ptrdiff_t column = 0; column < columns; column++) {
             result[column] = value_at(data + column * next);
         }
-    } else {
+    } else if (!onto) {
         for (ptrdiff_t column = 0; column < columns; column++) {
             const char *element = data + column * next;
             result[column] = VALUE(value_at(element), value_at(element + step));
         }
     }
-    for (ptrdiff_t row = 2 - rows % 2; row < rows; row += 2) {
+    for (; row < rows; row += 2) {
         for (ptrdiff_t column = 0; column < columns; column++) {
             const char *element = data + row * step + column * next;
             const uint64_t both = VALUE(value_at(element), value_at(element + step));
@@ -54,24 +51,40 @@ NOINLINE void name(add_row)(const char *data, ptrdiff_t columns, uint64_t *restr
     }
 }
 
-static void name(reduce_rows)(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
-                              ptrdiff_t columns, bool from_memory, void *scratch, void *sums)
+/* Few columns: each in its turn, in blocks of rows that stay in the cache. */
+static void name(reduce_few_columns)(const char *data, ptrdiff_t step, ptrdiff_t rows,
+                                     ptrdiff_t next, ptrdiff_t columns, bool onto, uint64_t *result)
 {
-    (void)scratch;
+    for (ptrdiff_t row = 0; row < rows; row += FEW_COLUMNS_ROWS) {
+        const ptrdiff_t n = rows - row < FEW_COLUMNS_ROWS ? rows - row : FEW_COLUMNS_ROWS;
+        for (ptrdiff_t column = 0; column < columns; column++) {
+            const uint64_t value = OF(data + row * step + column * next, step, n);
+            result[column] = onto || row > 0 ? VALUE(result[column], value) : value;
+        }
+    }
+}
+
+static void name(reduce_rows)(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
+                              ptrdiff_t columns, bool from_memory, bool onto, void *sums)
+{
+    if (columns <= FEW_COLUMNS) {
+        name(reduce_few_columns)(data, step, rows, next, columns, onto, sums);
+        return;
+    }
     const bool one_by_one = from_memory && next == sizeof(stored) && step > VERY_SHORT_ROW_BYTES &&
                             columns * (ptrdiff_t)sizeof(uint64_t) <= SHORT_ROW_BYTES;
     for (ptrdiff_t at = 0; at < columns; at += ROW_COLUMNS) {
         const ptrdiff_t left = columns - at, n = left < ROW_COLUMNS ? left : ROW_COLUMNS;
         uint64_t *result = (uint64_t *)sums + at;
         if (one_by_one) {
-            name(add_rows)(data + at * next, step, 1, next, n, result);
+            name(add_rows)(data + at * next, step, 1, next, n, onto, result);
             for (ptrdiff_t row = 1; row < rows; row++) {
                 name(add_row)(data + row * step + at * next, n, result);
             }
         } else if (next == sizeof(stored)) {
-            name(add_rows)(data + at * next, step, rows, sizeof(stored), n, result);
+            name(add_rows)(data + at * next, step, rows, sizeof(stored), n, onto, result);
         } else {
-            name(add_rows)(data + at * next, step, rows, next, n, result);
+            name(add_rows)(data + at * next, step, rows, next, n, onto, result);
         }
     }
 }
@@ -83,16 +96,6 @@ static void name(combine)(void *into, const void *later, size_t bytes)
     for (size_t i = 0; i < bytes / sizeof *result; i++) {
         result[i] = VALUE(result[i], other[i]);
     }
-}
-
-static void name(fold)(const void *accumulators, void *sum_)
-{
-    const uint64_t *accumulator = accumulators;
-    uint64_t result = IDENTITY;
-    for (size_t i = 0; i < ACCUMULATORS_BYTES / sizeof *accumulator; i++) {
-        result = VALUE(result, accumulator[i]);
-    }
-    *(uint64_t *)sum_ = result;
 }
 
 static void name(store)(const void *sums, ptrdiff_t n, char *out, ptrdiff_t step, size_t out_size,
@@ -123,12 +126,11 @@ const struct reduction_kernel REDUCTION(OP, DTYPE) = {
     .kind = IS_SIGNED ? 'i' : 'u',
     .item_size = sizeof(stored),
     .sum_size = sizeof(uint64_t),
-    .leaf = 1024 / sizeof(stored),
-    .reduce = name(reduce),
+    .parts = 1,
+    .any_order = true,
     .reduce_each = name(reduce_each),
     .reduce_rows = name(reduce_rows),
     .combine = name(combine),
-    .fold = name(fold),
     .store = name(store),
     .accumulate = name(accumulate),
 };

@@ -6,7 +6,7 @@
 
 typedef accumulator vector __attribute__((vector_size(VECTOR_BYTES)));
 
-INLINE vector load_vector_of_parts(const char *from)
+INLINE vector load_vector(const char *from)
 {
     vector loaded;
     memcpy(&loaded, from, sizeof loaded);
@@ -23,9 +23,9 @@ INLINE stored narrow(accumulator x)
     return x;
 }
 
-INLINE stored negative_zero(void)
+INLINE vector round_vector(vector x)
 {
-    return (stored)-0.0;
+    return x;
 }
 
 #endif

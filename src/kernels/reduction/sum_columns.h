@@ -1,4 +1,5 @@
-/* Sums of the columns of rows. */
+/* Sums of the columns of rows: row after row, rounded to the stored type each time, as NumPy's inner
+ * calls do it. */
 #ifndef NUMC_SUM_COLUMNS_H
 #define NUMC_SUM_COLUMNS_H
 
@@ -9,136 +10,176 @@ enum {
      * software prefetching, were slower from memory. */
     SOME_ROWS = 4,
     MANY_ROWS = 8,
-    ROW_PARTS = ROW_BYTES / sizeof(accumulator),
+    /* Rows up to here are neighbours in few pages: a few columns at a time, down all rows. */
+    SHORT_ROW_PARTS = 512 / sizeof(stored),
+    CACHED_BYTES = 16384,
 };
 
-static void combine(void *into, const void *later, size_t bytes)
+INLINE accumulator round_part(accumulator x)
 {
-    accumulator *restrict sum = into;
-    const accumulator *restrict other = later;
-    for (size_t i = 0; i < bytes / sizeof *sum; i++) {
-        sum[i] += other[i];
+    return widen(narrow(x));
+}
+
+INLINE vector next_row(vector sum, const char *row)
+{
+    return round_vector(sum + load_vector(row));
+}
+
+/* Where a part of the first row lies. */
+INLINE const char *part_of_row(const char *data, ptrdiff_t next, ptrdiff_t at)
+{
+    return data + at / PARTS * next + at % PARTS * (ptrdiff_t)sizeof(stored);
+}
+
+/* Four parts, down all rows. */
+INLINE void add_four_columns(const char *const part[4], ptrdiff_t step, ptrdiff_t rows, bool onto,
+                             accumulator sums[4])
+{
+    const char *const first = part[0], *const second = part[1], *const third = part[2],
+                      *const fourth = part[3];
+    accumulator a = onto ? sums[0] : load_part(first), b = onto ? sums[1] : load_part(second);
+    accumulator c = onto ? sums[2] : load_part(third), d = onto ? sums[3] : load_part(fourth);
+    for (ptrdiff_t row = !onto; row < rows; row++) {
+        const ptrdiff_t offset = row * step;
+        a = round_part(a + load_part(first + offset));
+        b = round_part(b + load_part(second + offset));
+        c = round_part(c + load_part(third + offset));
+        d = round_part(d + load_part(fourth + offset));
+    }
+    sums[0] = a, sums[1] = b, sums[2] = c, sums[3] = d;
+}
+
+/* Parts from `at` to `end`, of columns `next` bytes apart. */
+SCALAR static void add_single_columns(const char *data, ptrdiff_t step, ptrdiff_t rows,
+                                      ptrdiff_t next, ptrdiff_t at, ptrdiff_t end, bool onto,
+                                      accumulator *sums)
+{
+    const char *part[4];
+    for (; at + 4 <= end; at += 4) {
+        for (int i = 0; i < 4; i++) {
+            part[i] = part_of_row(data, next, at + i);
+        }
+        add_four_columns(part, step, rows, onto, sums + at);
+    }
+    if (at < end) {
+        accumulator last[4];
+        for (int i = 0; i < 4; i++) { /* the last one several times */
+            const ptrdiff_t column = at + i < end ? at + i : end - 1;
+            part[i] = part_of_row(data, next, column);
+            last[i] = sums[column];
+        }
+        add_four_columns(part, step, rows, onto, last);
+        memcpy(sums + at, last, (size_t)(end - at) * sizeof *sums);
     }
 }
 
-/* sums = or += some rows, in order; `rows` and `first` are constants where it is inlined. */
-INLINE void add_rows(const char *data, ptrdiff_t step, int rows, ptrdiff_t parts, accumulator *sums,
-                     bool first)
+/* One vector of columns, down all rows. */
+INLINE vector add_vector_column(const char *row, ptrdiff_t step, ptrdiff_t rows, bool onto,
+                                const accumulator *sums)
+{
+    vector sum = onto ? load_accumulators(sums) : load_vector(row);
+    for (ptrdiff_t i = !onto; i < rows; i++) {
+        sum = next_row(sum, row + i * step);
+    }
+    return sum;
+}
+
+/* Four vectors of columns at a time, then one. The last one may overlap those before, whose columns then
+ * are added twice, from the same sums. */
+NOINLINE void add_short_rows(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t parts,
+                             bool onto, accumulator *sums)
+{
+    const ptrdiff_t last = parts - LANES;
+    const vector last_sum =
+        add_vector_column(data + last * (ptrdiff_t)sizeof(stored), step, rows, onto, sums + last);
+    ptrdiff_t at = 0;
+    for (; at + 4 * LANES <= parts; at += 4 * LANES) {
+        const char *row = data + at * (ptrdiff_t)sizeof(stored);
+        vector a = onto ? load_accumulators(sums + at) : load_vector(row);
+        vector b = onto ? load_accumulators(sums + at + LANES) : load_vector(row + STORED_BYTES);
+        vector c =
+            onto ? load_accumulators(sums + at + 2 * LANES) : load_vector(row + 2 * STORED_BYTES);
+        vector d =
+            onto ? load_accumulators(sums + at + 3 * LANES) : load_vector(row + 3 * STORED_BYTES);
+        row += onto ? 0 : step;
+        for (ptrdiff_t left = onto ? rows : rows - 1; left > 0; left--, row += step) {
+            a = next_row(a, row);
+            b = next_row(b, row + STORED_BYTES);
+            c = next_row(c, row + 2 * STORED_BYTES);
+            d = next_row(d, row + 3 * STORED_BYTES);
+        }
+        store_accumulators(sums + at, a);
+        store_accumulators(sums + at + LANES, b);
+        store_accumulators(sums + at + 2 * LANES, c);
+        store_accumulators(sums + at + 3 * LANES, d);
+    }
+    for (; at < last; at += LANES) {
+        const vector sum =
+            add_vector_column(data + at * (ptrdiff_t)sizeof(stored), step, rows, onto, sums + at);
+        store_accumulators(sums + at, sum);
+    }
+    store_accumulators(sums + last, last_sum);
+}
+
+/* sums = or += some rows, in order; `rows` is a constant where it is inlined. */
+INLINE ptrdiff_t add_rows(const char *data, ptrdiff_t step, int rows, ptrdiff_t parts, bool onto,
+                          accumulator *sums)
 {
     ptrdiff_t at = 0;
-    for (; at + ACCUMULATORS <= parts; at += ACCUMULATORS) {
+#pragma GCC unroll 2
+    for (; at + LANES <= parts; at += LANES) {
         const char *from = data + at * (ptrdiff_t)sizeof(stored);
-        line sum = load(from);
-        if (!first) {
-            sum = plus(load_accumulators(sums + at), sum);
-        }
+        vector sum = onto ? next_row(load_accumulators(sums + at), from) : load_vector(from);
 #pragma GCC unroll 8
         for (int row = 1; row < rows; row++) {
-            sum = plus(sum, load(from + row * step));
+            sum = next_row(sum, from + row * step);
         }
-        store_line(sums + at, sum);
+        store_accumulators(sums + at, sum);
     }
-    for (; at < parts; at++) {
-        const char *from = data + at * (ptrdiff_t)sizeof(stored);
-        accumulator sum = first ? load_part(from) : sums[at] + load_part(from);
-        for (int row = 1; row < rows; row++) {
-            sum += load_part(from + row * step);
-        }
-        sums[at] = sum;
-    }
+    return at;
 }
 
-/* The same for rows whose elements lie `next` bytes apart. */
-SCALAR static void add_strided_rows(const char *data, ptrdiff_t step, ptrdiff_t rows,
-                                    ptrdiff_t next, ptrdiff_t parts, accumulator *sums, bool first)
+/* `rows`: 1, SOME_ROWS or MANY_ROWS. Returns the columns that are done. */
+NOINLINE ptrdiff_t add_some_rows(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t parts,
+                                 bool onto, accumulator *sums)
 {
-    for (ptrdiff_t at = 0; at < parts; at += PARTS) {
-        const stored *from = (const stored *)(data + at / PARTS * next);
-        accumulator sum = widen(from[0]), other = widen(from[PARTS - 1]);
-        if (!first) {
-            sum += sums[at];
-            other += sums[at + PARTS - 1];
-        }
-        for (ptrdiff_t row = 1; row < rows; row++) {
-            from = (const stored *)((const char *)from + step);
-            sum += widen(from[0]);
-            other += widen(from[PARTS - 1]);
-        }
-        sums[at + PARTS - 1] = other;
-        sums[at] = sum;
-    }
+    return rows == MANY_ROWS   ? add_rows(data, step, MANY_ROWS, parts, onto, sums)
+           : rows == SOME_ROWS ? add_rows(data, step, SOME_ROWS, parts, onto, sums)
+                               : add_rows(data, step, 1, parts, onto, sums);
 }
 
-/* `rows`: 1, SOME_ROWS or MANY_ROWS. */
-NOINLINE void add_some_rows(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
-                            ptrdiff_t parts, accumulator *sums, bool first)
+/* Rows that a few columns at a time are read from: they stay in the first-level cache. */
+INLINE ptrdiff_t rows_in_cache(ptrdiff_t step)
 {
-    if (next != PARTS * (ptrdiff_t)sizeof(stored)) {
-        add_strided_rows(data, step, rows, next, parts, sums, first);
-    } else if (rows == MANY_ROWS) {
-        add_rows(data, step, MANY_ROWS, parts, sums, first);
-    } else if (rows == SOME_ROWS) {
-        add_rows(data, step, SOME_ROWS, parts, sums, first);
-    } else {
-        add_rows(data, step, 1, parts, sums, first);
-    }
+    const ptrdiff_t rows = CACHED_BYTES / ((step < 0 ? -step : step) + 1);
+    return rows > MANY_ROWS ? rows : MANY_ROWS;
 }
 
-INLINE void sum_leaf_of_rows(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
-                             ptrdiff_t parts, accumulator *sums)
-{
-    const bool one_by_one = next == PARTS * (ptrdiff_t)sizeof(stored) &&
-                            parts * (ptrdiff_t)sizeof(stored) <= SHORT_ROW_BYTES;
-    for (ptrdiff_t row = 0; row < rows;) {
-        const ptrdiff_t left = rows - row;
-        const ptrdiff_t taken = one_by_one || left < SOME_ROWS ? 1
-                                : left < MANY_ROWS             ? SOME_ROWS
-                                                               : MANY_ROWS;
-        add_some_rows(data + row * step, step, taken, next, parts, sums, row == 0);
-        row += taken;
-    }
-}
-
-/* The tree of sum_tree.h over leaves of LEAF_ROWS rows; `scratch` has a row of sums for each level. */
-INLINE void sum_columns(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
-                        ptrdiff_t parts, accumulator *scratch, accumulator *sums)
-{
-    if (rows <= LEAF_ROWS) {
-        sum_leaf_of_rows(data, step, rows, next, parts, sums);
-        return;
-    }
-    const size_t bytes = (size_t)parts * sizeof *sums;
-    const size_t apart = (bytes + LINE_BYTES - 1) / LINE_BYTES * (LINE_BYTES / sizeof *sums);
-    unsigned count = 0;
-    int level = 0;
-    for (ptrdiff_t row = 0; row < rows; row += LEAF_ROWS) {
-        const ptrdiff_t left = rows - row;
-        level = __builtin_ctz(~count);
-        sum_leaf_of_rows(data + row * step, step, left < LEAF_ROWS ? left : LEAF_ROWS, next, parts,
-                         scratch + (size_t)level * apart);
-        for (int below = 0; below < level; below++) {
-            combine(scratch + (size_t)level * apart, scratch + (size_t)below * apart, bytes);
-        }
-        count++;
-    }
-    const int lowest = level;
-    for (level++; count >> level != 0; level++) {
-        if (count >> level & 1) {
-            combine(scratch + (size_t)lowest * apart, scratch + (size_t)level * apart, bytes);
-        }
-    }
-    memcpy(sums, scratch + (size_t)lowest * apart, bytes);
-}
-
-/* `from_memory` is ignored: the order of additions, and so the bits, must not depend on it. */
 static void reduce_rows(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
-                        ptrdiff_t columns, bool from_memory, void *scratch, void *sums)
+                        ptrdiff_t columns, bool from_memory, bool onto, void *sums)
 {
     (void)from_memory;
-    for (ptrdiff_t at = 0; at < columns * PARTS; at += ROW_PARTS) {
-        const ptrdiff_t left = columns * PARTS - at;
-        sum_columns(data + at / PARTS * next, step, rows, next, left < ROW_PARTS ? left : ROW_PARTS,
-                    scratch, (accumulator *)sums + at);
+    const ptrdiff_t parts = columns * PARTS;
+    const bool is_contiguous = next == PARTS * (ptrdiff_t)sizeof(stored);
+    const bool is_short = parts <= SHORT_ROW_PARTS, has_vector = is_contiguous && parts >= LANES;
+    const ptrdiff_t most =
+        !is_short && is_contiguous
+            ? parts * (ptrdiff_t)sizeof(stored) <= SHORT_ROW_BYTES ? 1 : MANY_ROWS
+            : rows_in_cache(step);
+    for (ptrdiff_t row = 0; row < rows;) {
+        const ptrdiff_t left = rows - row;
+        const char *from = data + row * step;
+        const bool adds = onto || row > 0;
+        ptrdiff_t taken = left < most ? left : most, done = 0;
+        if (has_vector && is_short) {
+            add_short_rows(from, step, taken, parts, adds, sums);
+            done = parts;
+        } else if (has_vector) {
+            taken = taken == MANY_ROWS ? MANY_ROWS : taken >= SOME_ROWS ? SOME_ROWS : 1;
+            done = add_some_rows(from, step, taken, parts, adds, sums);
+        }
+        add_single_columns(from, step, taken, next, done, parts, adds, sums);
+        row += taken;
     }
 }
 

@@ -1,9 +1,9 @@
-#include <stdint.h>
-
 #define DTYPE complex128
+#define ACCUMULATOR_BYTES 8
 typedef double stored, accumulator;
-typedef uint64_t accumulator_bits;
-enum { PARTS = 2 };
+#define PARTS 2
+
+#define CONVERSIONS FROM('c', float)
 
 #include "sum_as_stored.h"
 #include "sum_kernel.h"

@@ -1,9 +1,7 @@
-#include <stdint.h>
-
 #define DTYPE complex64
+#define ACCUMULATOR_BYTES 4
 typedef float stored, accumulator;
-typedef uint32_t accumulator_bits;
-enum { PARTS = 2 };
+#define PARTS 2
 
 #include "sum_as_stored.h"
 #include "sum_kernel.h"

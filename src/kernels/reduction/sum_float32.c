@@ -1,9 +1,15 @@
-#include <stdint.h>
-
 #define DTYPE float32
+#define ACCUMULATOR_BYTES 4
 typedef float stored, accumulator;
-typedef uint32_t accumulator_bits;
-enum { PARTS = 1 };
+#define PARTS 1
+
+// clang-format off
+#define CONVERSIONS \
+    FROM('i', int8_t) \
+    FROM('i', int16_t) \
+    FROM('u', uint8_t) \
+    FROM('u', uint16_t)
+// clang-format on
 
 #include "sum_as_stored.h"
 #include "sum_kernel.h"

@@ -1,53 +1,65 @@
-/* A line of accumulators: 64 bytes, which are two or four vectors. For sum_kernel.h. */
+/* The eight running sums of a leaf, as NumPy has them: one, two or four vectors. For sum_kernel.h. */
 #ifndef NUMC_SUM_LINE_H
 #define NUMC_SUM_LINE_H
 
 #include "reduction_kernels.h"
 
 enum {
-    ACCUMULATORS = ACCUMULATORS_BYTES / sizeof(accumulator),
-    STORED_BYTES = ACCUMULATORS * sizeof(stored), /* of as many parts (real numbers) in memory */
+    SUMS = 8,
+    LANES = VECTOR_BYTES / ACCUMULATOR_BYTES,
+    STORED_BYTES = LANES * sizeof(stored), /* of a vector in memory */
+    LINE_STORED_BYTES = SUMS * sizeof(stored),
 };
+_Static_assert(sizeof(accumulator) == ACCUMULATOR_BYTES, "ACCUMULATOR_BYTES is of accumulators");
 
-#define ACCUMULATOR_VECTORS (64 / VECTOR_BYTES)
-_Static_assert(ACCUMULATOR_VECTORS *VECTOR_BYTES == ACCUMULATORS_BYTES, "whole vectors");
-
-typedef accumulator_bits bit_vector __attribute__((vector_size(VECTOR_BYTES)));
+#define LINE_VECTORS (8 * ACCUMULATOR_BYTES / VECTOR_BYTES)
 
 INLINE accumulator load_part(const char *from)
 {
     return widen(*(const stored *)from);
 }
 
-/* x where the mask is set, else negative zero, the neutral element. */
-INLINE vector keep_vector(vector x, vector mask)
-{
-    const accumulator_bits zero = (accumulator_bits)1 << (8 * sizeof(accumulator_bits) - 1);
-    return (vector)(((bit_vector)x & (bit_vector)mask) | (zero & ~(bit_vector)mask));
-}
-
-/* One vector at a time: GCC copies a whole line by half vectors, which stalls store forwarding. */
-INLINE vector load_vector(const void *from)
+INLINE vector load_accumulators(const accumulator *from)
 {
     vector loaded;
     memcpy(&loaded, from, sizeof loaded);
     return loaded;
 }
 
-INLINE void store_vector(accumulator *to, vector sum)
+INLINE void store_accumulators(accumulator *to, vector sum)
 {
     memcpy(to, &sum, sizeof sum);
 }
 
-/* A struct because compilers keep arrays in memory. */
-#if ACCUMULATOR_VECTORS == 2
+/* A struct because compilers keep arrays in memory; and copied one vector at a time, because GCC
+ * copies a whole struct by half vectors, which stalls store forwarding. */
+#if LINE_VECTORS == 1
+typedef struct {
+    vector a;
+} line;
+
+INLINE line load(const char *from)
+{
+    return (line){load_vector(from)};
+}
+
+INLINE line plus(line x, line y)
+{
+    return (line){x.a + y.a};
+}
+
+INLINE void store_line(accumulator *to, line x)
+{
+    store_accumulators(to, x.a);
+}
+#elif LINE_VECTORS == 2
 typedef struct {
     vector a, b;
 } line;
 
 INLINE line load(const char *from)
 {
-    return (line){load_vector_of_parts(from), load_vector_of_parts(from + STORED_BYTES / 2)};
+    return (line){load_vector(from), load_vector(from + STORED_BYTES)};
 }
 
 INLINE line plus(line x, line y)
@@ -55,21 +67,10 @@ INLINE line plus(line x, line y)
     return (line){x.a + y.a, x.b + y.b};
 }
 
-INLINE line keep(line x, line mask)
+INLINE void store_line(accumulator *to, line x)
 {
-    return (line){keep_vector(x.a, mask.a), keep_vector(x.b, mask.b)};
-}
-
-INLINE line load_accumulators(const void *from)
-{
-    const accumulator *sum = from;
-    return (line){load_vector(sum), load_vector(sum + ACCUMULATORS / 2)};
-}
-
-INLINE void store_line(accumulator *to, line sum)
-{
-    store_vector(to, sum.a);
-    store_vector(to + ACCUMULATORS / 2, sum.b);
+    store_accumulators(to, x.a);
+    store_accumulators(to + LANES, x.b);
 }
 #else
 typedef struct {
@@ -78,9 +79,8 @@ typedef struct {
 
 INLINE line load(const char *from)
 {
-    return (line){load_vector_of_parts(from), load_vector_of_parts(from + STORED_BYTES / 4),
-                  load_vector_of_parts(from + STORED_BYTES / 2),
-                  load_vector_of_parts(from + STORED_BYTES / 4 * 3)};
+    return (line){load_vector(from), load_vector(from + STORED_BYTES),
+                  load_vector(from + 2 * STORED_BYTES), load_vector(from + 3 * STORED_BYTES)};
 }
 
 INLINE line plus(line x, line y)
@@ -88,48 +88,78 @@ INLINE line plus(line x, line y)
     return (line){x.a + y.a, x.b + y.b, x.c + y.c, x.d + y.d};
 }
 
-INLINE line keep(line x, line mask)
+INLINE void store_line(accumulator *to, line x)
 {
-    return (line){keep_vector(x.a, mask.a), keep_vector(x.b, mask.b), keep_vector(x.c, mask.c),
-                  keep_vector(x.d, mask.d)};
-}
-
-INLINE line load_accumulators(const void *from)
-{
-    const accumulator *sum = from;
-    return (line){load_vector(sum), load_vector(sum + ACCUMULATORS / 4),
-                  load_vector(sum + ACCUMULATORS / 2), load_vector(sum + ACCUMULATORS / 4 * 3)};
-}
-
-INLINE void store_line(accumulator *to, line sum)
-{
-    store_vector(to, sum.a);
-    store_vector(to + ACCUMULATORS / 4, sum.b);
-    store_vector(to + ACCUMULATORS / 2, sum.c);
-    store_vector(to + ACCUMULATORS / 4 * 3, sum.d);
+    store_accumulators(to, x.a);
+    store_accumulators(to + LANES, x.b);
+    store_accumulators(to + 2 * LANES, x.c);
+    store_accumulators(to + 3 * LANES, x.d);
 }
 #endif
 
-/* Fewer parts than accumulators, padded with negative zeros at the end. */
-INLINE line load_some(const char *from, ptrdiff_t parts)
+/* A sum: one accumulator, or the real and the imaginary one. */
+typedef struct {
+    accumulator part[PARTS];
+} sum;
+
+INLINE sum plus_sum(sum x, sum y)
 {
-    stored padded[ACCUMULATORS];
-    for (int i = 0; i < ACCUMULATORS; i++) {
-        padded[i] = negative_zero();
+    for (int i = 0; i < PARTS; i++) {
+        x.part[i] += y.part[i];
     }
-    for (ptrdiff_t i = 0; i < parts; i++) {
-        padded[i] = ((const stored *)from)[i];
-    }
-    return load((const char *)padded);
+    return x;
 }
 
-/* The last parts before `end`, padded with negative zeros in front; reads a whole line. */
-INLINE line load_last(const char *end, ptrdiff_t parts)
+/* ---- eight running sums to one, in NumPy's order ---- */
+
+INLINE sum fold_in_memory(line of)
 {
-    static const accumulator_bits mask[2 * ACCUMULATORS] = {[ACCUMULATORS... 2 * ACCUMULATORS - 1] =
-                                                                (accumulator_bits)-1};
-    const line loaded = load(end - STORED_BYTES), kept = load_accumulators(mask + parts);
-    return keep(loaded, kept);
+    accumulator r[SUMS];
+    store_line(r, of);
+    sum result;
+    if (PARTS == 1) {
+        result.part[0] = ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]));
+    } else {
+        result.part[0] = (r[0] + r[2]) + (r[4] + r[6]);
+        result.part[PARTS - 1] = (r[1] + r[3]) + (r[5] + r[7]);
+    }
+    return result;
 }
+
+#if defined(__AVX2__) && ACCUMULATOR_BYTES == 8 && LINE_VECTORS == 2
+INLINE sum fold(line of)
+{
+    if (PARTS == 2) {
+        return fold_in_memory(of);
+    }
+    /* r0 + r1, r4 + r5, r2 + r3, r6 + r7 */
+    const __m256d pairs = _mm256_hadd_pd((__m256d)of.a, (__m256d)of.b);
+    const __m128d quads = _mm256_castpd256_pd128(pairs) + _mm256_extractf128_pd(pairs, 1);
+    return (sum){{quads[0] + quads[1]}};
+}
+
+#elif defined(__AVX2__) && ACCUMULATOR_BYTES == 4 && LINE_VECTORS == 1
+INLINE sum fold(line of)
+{
+    const __m128 low = _mm256_castps256_ps128((__m256)of.a);
+    const __m128 high = _mm256_extractf128_ps((__m256)of.a, 1);
+    if (PARTS == 2) {
+        const __m128 pairs = _mm_movelh_ps(low, high) + _mm_movehl_ps(high, low);
+        sum result = {{pairs[0] + pairs[2]}};
+        result.part[PARTS - 1] = pairs[1] + pairs[3];
+        return result;
+    }
+    const __m128 pairs = _mm_hadd_ps(low, high);
+    const __m128 quads = _mm_hadd_ps(pairs, pairs);
+    return (sum){{quads[0] + quads[1]}};
+}
+
+#else
+INLINE sum fold(line of)
+{
+    return fold_in_memory(of);
+}
+
+#endif
 
 #endif

@@ -1,0 +1,169 @@
+/* Sums of the elements of one inner call in NumPy's order: halves, down to leaves of at most 128 parts
+ * with eight running sums. */
+#ifndef NUMC_SUM_PAIRWISE_H
+#define NUMC_SUM_PAIRWISE_H
+
+#include "sum_line.h"
+
+enum {
+    PREFETCHED_BYTES = 4096, /* ahead, from memory */
+    GATHERED_PARTS = 4 * REDUCTION_LEAF_PARTS,
+};
+
+INLINE sum load_sum(const char *from)
+{
+    sum result;
+    for (int i = 0; i < PARTS; i++) {
+        result.part[i] = load_part(from + i * (ptrdiff_t)sizeof(stored));
+    }
+    return result;
+}
+
+/* Adds fewer parts than there are running sums, one by one. */
+INLINE sum sum_rest(sum result, const char *data, ptrdiff_t parts)
+{
+    for (ptrdiff_t i = 0; i < parts; i += PARTS) {
+        result = plus_sum(result, load_sum(data + i * (ptrdiff_t)sizeof(stored)));
+    }
+    return result;
+}
+
+INLINE line sum_lines(line result, const char *data, ptrdiff_t lines, bool from_memory)
+{
+    const char *const end = data + lines * LINE_STORED_BYTES;
+#pragma GCC unroll 8
+    for (; data < end; data += LINE_STORED_BYTES) {
+        if (from_memory) {
+            __builtin_prefetch(data + PREFETCHED_BYTES);
+        }
+        result = plus(result, load(data));
+    }
+    return result;
+}
+
+INLINE sum sum_leaf(const char *data, ptrdiff_t parts, bool from_memory)
+{
+    if (parts < SUMS) {
+        return sum_rest(load_sum(data), data + PARTS * sizeof(stored), parts - PARTS);
+    }
+    const line result =
+        sum_lines(load(data), data + LINE_STORED_BYTES, parts / SUMS - 1, from_memory);
+    return sum_rest(fold(result), data + parts / SUMS * LINE_STORED_BYTES, parts % SUMS);
+}
+
+/* Leaves are added in the order of addresses, which hardware prefetchers follow best; the processor
+ * overlaps the latencies of several. */
+INLINE sum sum_halves(const char *data, ptrdiff_t parts, bool from_memory,
+                      sum (*sum_half)(const char *, ptrdiff_t))
+{
+    if (parts <= REDUCTION_LEAF_PARTS) {
+        return sum_leaf(data, parts, from_memory);
+    }
+    const ptrdiff_t half = reduction_half(parts);
+    const char *const second = data + half * (ptrdiff_t)sizeof(stored);
+    if (parts - half <= REDUCTION_LEAF_PARTS) {
+        return plus_sum(sum_leaf(data, half, from_memory),
+                        sum_leaf(second, parts - half, from_memory));
+    }
+    const sum first = sum_half(data, half);
+    return plus_sum(first, sum_half(second, parts - half));
+}
+
+NOINLINE sum sum_contiguous(const char *data, ptrdiff_t parts)
+{
+    return sum_halves(data, parts, false, sum_contiguous);
+}
+
+NOINLINE sum sum_from_memory(const char *data, ptrdiff_t parts)
+{
+    return sum_halves(data, parts, true, sum_from_memory);
+}
+
+/* Gathers strided elements, in the order of memory. */
+SCALAR static void gather(const char *data, ptrdiff_t step, ptrdiff_t n, stored *gathered)
+{
+#pragma GCC unroll 4
+    for (ptrdiff_t i = 0; i < n; i++) {
+        memcpy(gathered + i * PARTS, data, PARTS * sizeof *gathered);
+        data += step;
+    }
+}
+
+/* The same for elements in descending order, which compilers turn into vectors. */
+NOINLINE void gather_descending(const char *data, ptrdiff_t n, stored *restrict gathered)
+{
+    const stored *const first = (const stored *)data;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        gathered[i] = first[-i];
+    }
+}
+
+/* The running sums of a leaf's strided elements in scalar registers: filling vectors costs more. */
+SCALAR static sum sum_strided_leaf(const char *data, ptrdiff_t step, ptrdiff_t n)
+{
+    const ptrdiff_t second = step, third = 2 * step, fourth = 3 * step;
+    const char *half = data + 4 * step;
+    accumulator a = load_part(data), b = load_part(data + second), c = load_part(data + third),
+                d = load_part(data + fourth);
+    accumulator e = load_part(half), f = load_part(half + second), g = load_part(half + third),
+                h = load_part(half + fourth);
+    for (n -= SUMS; n >= SUMS; n -= SUMS) {
+        data += SUMS * step;
+        half += SUMS * step;
+        a += load_part(data), b += load_part(data + second), c += load_part(data + third);
+        d += load_part(data + fourth);
+        e += load_part(half), f += load_part(half + second), g += load_part(half + third);
+        h += load_part(half + fourth);
+    }
+    sum result = {{((a + b) + (c + d)) + ((e + f) + (g + h))}};
+    for (data += SUMS * step; n > 0; n--) {
+        result.part[0] += load_part(data);
+        data += step;
+    }
+    return result;
+}
+
+NOINLINE sum sum_strided(const char *data, ptrdiff_t step, ptrdiff_t n)
+{
+    const bool is_descending = PARTS == 1 && step == -(ptrdiff_t)sizeof(stored);
+    const bool is_gathered = PARTS == 2 || sizeof(stored) < sizeof(accumulator) || is_descending;
+    if (is_gathered && n * PARTS <= GATHERED_PARTS) {
+        stored gathered[GATHERED_PARTS];
+        if (is_descending) {
+            gather_descending(data, n, gathered);
+        } else {
+            gather(data, step, n, gathered);
+        }
+        return sum_contiguous((const char *)gathered, n * PARTS);
+    }
+    if (!is_gathered && n <= REDUCTION_LEAF_PARTS) {
+        return sum_strided_leaf(data, step, n);
+    }
+    const ptrdiff_t half = reduction_half(n * PARTS) / PARTS;
+    const sum first = sum_strided(data, step, half);
+    return plus_sum(first, sum_strided(data + half * step, step, n - half));
+}
+
+static void reduce_each(const char *data, ptrdiff_t step, ptrdiff_t n, ptrdiff_t next,
+                        ptrdiff_t count, bool from_memory, void *sums)
+{
+    sum *result = sums;
+    const ptrdiff_t parts = n * PARTS;
+    const bool is_contiguous = step == PARTS * (ptrdiff_t)sizeof(stored);
+    for (ptrdiff_t k = 0; k < count; k++) {
+        const char *first = data + k * next;
+        if (parts < SUMS) {
+            sum few = load_sum(first);
+            for (ptrdiff_t i = 1; i < n; i++) {
+                few = plus_sum(few, load_sum(first + i * step));
+            }
+            result[k] = few;
+        } else if (!is_contiguous) {
+            result[k] = sum_strided(first, step, n);
+        } else {
+            result[k] = from_memory ? sum_from_memory(first, parts) : sum_contiguous(first, parts);
+        }
+    }
+}
+
+#endif
