@@ -37,8 +37,9 @@ static void reduce_blocks(void *context, int index)
     int block;
     while ((block = atomic_fetch_add(&split->next, 1)) < split->blocks - 1) {
         const char *in = accumulation->in + block * split->elements * accumulation->in_step;
-        accumulation->kernel->reduce_each(in, accumulation->in_step, length(split, block), 0, 1,
-                                          false, &split->carry[block + 1]);
+        accumulation->kernel->reduce_each(accumulation->kernel, in, accumulation->in_step,
+                                          length(split, block), 0, 1, false,
+                                          &split->carry[block + 1]);
     }
 }
 
@@ -70,11 +71,11 @@ void accumulate_compute(const struct accumulation *accumulation)
     };
     split.blocks = (int)((n + split.elements - 1) / split.elements);
     const struct reduction_kernel *kernel = accumulation->kernel;
-    kernel->reduce_each(accumulation->before, 0, 1, 0, 1, false, &split.carry[0]);
+    kernel->reduce_each(kernel, accumulation->before, 0, 1, 0, 1, false, &split.carry[0]);
     if (split.blocks > 1) {
         region_run(accumulation->policy, threads, reduce_blocks, &split);
         for (int block = 1; block < split.blocks; block++) {
-            kernel->combine(&split.carry[block], &split.carry[block - 1], sizeof(uint64_t));
+            kernel->combine(kernel, &split.carry[block], &split.carry[block - 1], sizeof(uint64_t));
         }
     }
     split.next = 0;

@@ -144,7 +144,7 @@ static ptrdiff_t elements_of_call(const struct reduction *reduction)
 static void store(const struct reduction *reduction, const void *sums, ptrdiff_t out_offset,
                   ptrdiff_t n, bool onto)
 {
-    reduction->kernel->store(sums, n, reduction->out + out_offset,
+    reduction->kernel->store(reduction->kernel, sums, n, reduction->out + out_offset,
                              fastest(&reduction->kept).out_step, reduction->out_size, onto);
 }
 
@@ -154,7 +154,8 @@ static void combine_in_pairs(const struct reduction_kernel *kernel, char *arrays
 {
     for (ptrdiff_t apart = 1; apart < count; apart *= 2) {
         for (ptrdiff_t i = 0; i + apart < count; i += 2 * apart) {
-            kernel->combine(arrays + i * bytes, arrays + (i + apart) * bytes, (size_t)bytes);
+            kernel->combine(kernel, arrays + i * bytes, arrays + (i + apart) * bytes,
+                            (size_t)bytes);
         }
     }
 }
@@ -177,13 +178,13 @@ static void run_results(const struct reduction_split *split, ptrdiff_t block, ch
             for (ptrdiff_t k = 0; k < n; k++) {
                 const struct elements all =
                     elements_of(reduction, data + k * axis.step, call, scratch);
-                reduction->kernel->reduce_each(all.data, all.step, all.n, 0, 1, false,
-                                               sums + (size_t)k * sum_size);
+                reduction->kernel->reduce_each(reduction->kernel, all.data, all.step, all.n, 0, 1,
+                                               false, sums + (size_t)k * sum_size);
             }
         } else {
             const struct elements all = elements_of(reduction, data, call, scratch);
-            reduction->kernel->reduce_each(all.data, all.step, all.n, axis.step, n,
-                                           split->from_memory, sums);
+            reduction->kernel->reduce_each(reduction->kernel, all.data, all.step, all.n, axis.step,
+                                           n, split->from_memory, sums);
         }
         store(reduction, sums, out, n, reduction->onto || call > 0);
     }
@@ -238,7 +239,7 @@ static void run_elements(const struct reduction_split *split, ptrdiff_t block, c
     const char *data = reduction->data + offset_of(&reduction->kept, 0, result, false);
     const struct elements all =
         half_of(reduction, elements_of(reduction, data, call, scratch), split->halvings, half);
-    reduction->kernel->reduce_each(all.data, all.step, all.n, 0, 1,
+    reduction->kernel->reduce_each(reduction->kernel, all.data, all.step, all.n, 0, 1,
                                    split->from_memory && !is_gathered(reduction),
                                    split->partials + (size_t)block * reduction->kernel->sum_size);
 }
@@ -306,7 +307,8 @@ static void reduce_columns(const struct reduction_split *split, const char *data
     const ptrdiff_t next = fastest(&reduction->kept).step,
                     step = fastest(&reduction->repeated).step;
     if (reduction->conversion.convert == NULL) {
-        kernel->reduce_rows(data, step, rows, next, columns, split->from_memory, onto, sums);
+        kernel->reduce_rows(kernel, data, step, rows, next, columns, split->from_memory, onto,
+                            sums);
         return;
     }
     const struct conversion as_stored = {reduction->conversion.from_size, 0, NULL};

@@ -56,17 +56,19 @@ struct reduction_kernel {
     const struct conversion_kernel *conversions; /* up to a row of NULL; NULL: there are none */
     /* `count` reductions of n > 0 elements each, which begin `next` bytes apart. `from_memory`: the
      * operand exceeds the caches, so kernels read in the order of addresses. */
-    void (*reduce_each)(const char *data, ptrdiff_t step, ptrdiff_t n, ptrdiff_t next,
-                        ptrdiff_t count, bool from_memory, void *sums);
+    void (*reduce_each)(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
+                        ptrdiff_t n, ptrdiff_t next, ptrdiff_t count, bool from_memory, void *sums);
     /* Reduces the columns, `next` bytes apart, of rows, `step` bytes apart; `onto`: combines them with
      * what is in `sums`. */
-    void (*reduce_rows)(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
-                        ptrdiff_t columns, bool from_memory, bool onto, void *sums);
+    void (*reduce_rows)(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
+                        ptrdiff_t rows, ptrdiff_t next, ptrdiff_t columns, bool from_memory,
+                        bool onto, void *sums);
     /* Two halves. */
-    void (*combine)(void *into, const void *later, size_t bytes);
+    void (*combine)(const struct reduction_kernel *kernel, void *into, const void *later,
+                    size_t bytes);
     /* Writes sums as items of `out_size` bytes; `onto`: combines them with the items in `out`. */
-    void (*store)(const void *sums, ptrdiff_t n, char *out, ptrdiff_t step, size_t out_size,
-                  bool onto);
+    void (*store)(const struct reduction_kernel *kernel, const void *sums, ptrdiff_t n, char *out,
+                  ptrdiff_t step, size_t out_size, bool onto);
     /* Running result: out[k] = carry op in[0] op ... op in[k]. NULL but for integers. */
     void (*accumulate)(uint64_t carry, const char *in, ptrdiff_t in_step, char *out,
                        ptrdiff_t out_step, ptrdiff_t n);

@@ -192,22 +192,23 @@ static const char *first_of(ptrdiff_t step, ptrdiff_t n)
 /* One size and step: twice in one call, and in halves. */
 static void check_elements(const struct reduction_kernel *kernel, ptrdiff_t step, ptrdiff_t n)
 {
-    _Alignas(64) char each[32] = {0}, other[16] = {0};
+    _Alignas(64) char each[32] = {0};
     const char *data = first_of(step, n);
     const bool from_memory = random_below(2) != 0;
     feclearexcept(FE_ALL_EXCEPT);
-    kernel->reduce_each(data, step, n, 0, 2, from_memory, each);
+    kernel->reduce_each(kernel, data, step, n, 0, 2, from_memory, each);
     expect(fetestexcept(EXCEPTIONS) == 0, "%s, n %td: raises", name_of(kernel), n);
     expect(is_right(kernel, data, step, n, true, each), "%s, step %td, n %td: wrong",
            name_of(kernel), step, n);
     expect(memcmp(each, each + kernel->sum_size, kernel->sum_size) == 0,
            "%s, n %td: the second of two differs", name_of(kernel), n);
     if (n * kernel->parts > REDUCTION_LEAF_PARTS) {
+        char other[16];
         const ptrdiff_t half = reduction_half(n * kernel->parts) / kernel->parts;
-        kernel->reduce_each(data, step, half, 0, 1, from_memory, other);
-        kernel->reduce_each(data + half * step, step, n - half, 0, 1, from_memory,
+        kernel->reduce_each(kernel, data, step, half, 0, 1, from_memory, other);
+        kernel->reduce_each(kernel, data + half * step, step, n - half, 0, 1, from_memory,
                             each + kernel->sum_size);
-        kernel->combine(other, each + kernel->sum_size, kernel->sum_size);
+        kernel->combine(kernel, other, each + kernel->sum_size, kernel->sum_size);
         expect(memcmp(each, other, kernel->sum_size) == 0, "%s, step %td, n %td: halves differ",
                name_of(kernel), step, n);
     }
@@ -224,7 +225,7 @@ static void check_rows(const struct reduction_kernel *kernel, ptrdiff_t rows, pt
     const size_t bytes = (size_t)columns * kernel->sum_size;
     memset(sums, 0x5a, sizeof sums);
     const bool from_memory = rows % 2 != 0;
-    kernel->reduce_rows(room, step, rows, next, columns, from_memory, false, sums);
+    kernel->reduce_rows(kernel, room, step, rows, next, columns, from_memory, false, sums);
     for (ptrdiff_t k = 0; k < columns; k += columns < 100 ? 1 : 7) {
         expect(is_right(kernel, room + k * next, step, rows, false,
                         sums + (size_t)k * kernel->sum_size),
@@ -232,10 +233,10 @@ static void check_rows(const struct reduction_kernel *kernel, ptrdiff_t rows, pt
                spread, k);
     }
     expect(sums[bytes] == 0x5a, "%s, %td columns: writes past the end", name_of(kernel), columns);
-    kernel->reduce_rows(room, step, first, next, columns, from_memory, false, other);
+    kernel->reduce_rows(kernel, room, step, first, next, columns, from_memory, false, other);
     if (rows > first) {
-        kernel->reduce_rows(room + first * step, step, rows - first, next, columns, from_memory,
-                            true, other);
+        kernel->reduce_rows(kernel, room + first * step, step, rows - first, next, columns,
+                            from_memory, true, other);
     }
     expect(memcmp(sums, other, bytes) == 0, "%s, %td x %td: cut at %td differs", name_of(kernel),
            rows, columns, first);
@@ -247,15 +248,15 @@ static void check_store(const struct reduction_kernel *kernel)
     const bool is_integer = kernel->kind == 'i' || kernel->kind == 'u';
     const ptrdiff_t item = (ptrdiff_t)kernel->item_size;
     _Alignas(64) char sums[64], out[256];
-    kernel->reduce_each(room, item, 1, item, 3, false, sums);
+    kernel->reduce_each(kernel, room, item, 1, item, 3, false, sums);
     for (ptrdiff_t step = item; step <= 3 * item; step += item) {
         memset(out, 0, sizeof out);
-        kernel->store(sums, 3, out, step, kernel->item_size, false);
+        kernel->store(kernel, sums, 3, out, step, kernel->item_size, false);
         for (ptrdiff_t k = 0; k < 3; k++) {
             expect(memcmp(out + k * step, room + k * item, kernel->item_size) == 0,
                    "%s: stores something else", name_of(kernel));
         }
-        kernel->store(sums, 3, out, step, kernel->item_size, true);
+        kernel->store(kernel, sums, 3, out, step, kernel->item_size, true);
         for (ptrdiff_t k = 0; k < 3 && is_integer; k++) {
             const uint64_t value = integer_at(room + k * item, kernel);
             const uint64_t twice = combined(kernel, value, value);

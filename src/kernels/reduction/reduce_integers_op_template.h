@@ -3,10 +3,11 @@
  *   VALUE(a, b) */
 #define name(what) JOIN(what, OP)
 
-static void name(reduce_each)(const char *data, ptrdiff_t step, ptrdiff_t n, ptrdiff_t next,
-                              ptrdiff_t count, bool from_memory, void *sums)
+static void name(reduce_each)(const struct reduction_kernel *kernel, const char *data,
+                              ptrdiff_t step, ptrdiff_t n, ptrdiff_t next, ptrdiff_t count,
+                              bool from_memory, void *sums)
 {
-    (void)from_memory;
+    (void)kernel, (void)from_memory;
     uint64_t *result = sums;
     for (ptrdiff_t k = 0; k < count; k++) {
         result[k] = OF(data + k * next, step, n);
@@ -64,9 +65,11 @@ static void name(reduce_few_columns)(const char *data, ptrdiff_t step, ptrdiff_t
     }
 }
 
-static void name(reduce_rows)(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
-                              ptrdiff_t columns, bool from_memory, bool onto, void *sums)
+static void name(reduce_rows)(const struct reduction_kernel *kernel, const char *data,
+                              ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next, ptrdiff_t columns,
+                              bool from_memory, bool onto, void *sums)
 {
+    (void)kernel;
     if (columns <= FEW_COLUMNS) {
         name(reduce_few_columns)(data, step, rows, next, columns, onto, sums);
         return;
@@ -89,8 +92,10 @@ static void name(reduce_rows)(const char *data, ptrdiff_t step, ptrdiff_t rows, 
     }
 }
 
-static void name(combine)(void *into, const void *later, size_t bytes)
+static void name(combine)(const struct reduction_kernel *kernel, void *into, const void *later,
+                          size_t bytes)
 {
+    (void)kernel;
     uint64_t *result = into;
     const uint64_t *other = later;
     for (size_t i = 0; i < bytes / sizeof *result; i++) {
@@ -98,9 +103,10 @@ static void name(combine)(void *into, const void *later, size_t bytes)
     }
 }
 
-static void name(store)(const void *sums, ptrdiff_t n, char *out, ptrdiff_t step, size_t out_size,
-                        bool onto)
+static void name(store)(const struct reduction_kernel *kernel, const void *sums, ptrdiff_t n,
+                        char *out, ptrdiff_t step, size_t out_size, bool onto)
 {
+    (void)kernel;
     const uint64_t *result = sums;
     if (step == sizeof *result && out_size == sizeof *result && !onto) {
         memcpy(out, sums, (size_t)n * sizeof *result);

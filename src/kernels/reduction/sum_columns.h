@@ -28,7 +28,7 @@ INLINE vector next_row(vector sum, const char *row)
 /* Where a part of the first row lies. */
 INLINE const char *part_of_row(const char *data, ptrdiff_t next, ptrdiff_t at)
 {
-    return data + at / PARTS * next + at % PARTS * (ptrdiff_t)sizeof(stored);
+    return data + at / PARTS * next + (PARTS == 2 ? at % 2 : 0) * (ptrdiff_t)sizeof(stored);
 }
 
 /* Four parts, down all rows. */
@@ -155,10 +155,11 @@ INLINE ptrdiff_t rows_in_cache(ptrdiff_t step)
     return rows > MANY_ROWS ? rows : MANY_ROWS;
 }
 
-static void reduce_rows(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t next,
-                        ptrdiff_t columns, bool from_memory, bool onto, void *sums)
+static void reduce_rows(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
+                        ptrdiff_t rows, ptrdiff_t next, ptrdiff_t columns, bool from_memory,
+                        bool onto, void *sums)
 {
-    (void)from_memory;
+    (void)kernel, (void)from_memory;
     const ptrdiff_t parts = columns * PARTS;
     const bool is_contiguous = next == PARTS * (ptrdiff_t)sizeof(stored);
     const bool is_short = parts <= SHORT_ROW_PARTS, has_vector = is_contiguous && parts >= LANES;

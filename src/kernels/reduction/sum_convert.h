@@ -26,22 +26,27 @@ INLINE void widen_eight(const float16 *from, float to[8])
 }
 #endif
 
+INLINE void convert_some(const float16 *from, stored *to, ptrdiff_t n, bool onto)
+{
+    float single[8];
+    widen_eight(from, single);
+    for (ptrdiff_t i = 0; i < n; i++) {
+        to[i] = onto ? to[i] + single[i] : single[i];
+    }
+}
+
 static void convert_halves(const void *from, void *to, ptrdiff_t n, bool onto)
 {
     const float16 *x = from;
-    stored *restrict y = to;
-    for (ptrdiff_t i = 0; i < n; i += 8) {
-        float16 last[8] = {0};
-        float single[8];
-        const ptrdiff_t taken = n - i < 8 ? n - i : 8;
-        if (taken < 8) {
-            memcpy(last, x + i, (size_t)taken * sizeof *last);
-        }
-        widen_eight(taken < 8 ? last : x + i, single);
-        for (ptrdiff_t k = 0; k < taken; k++) {
-            y[i + k] = onto ? y[i + k] + single[k] : single[k];
-        }
+    stored *y = to;
+    for (; n >= 8; n -= 8) {
+        convert_some(x, y, 8, onto);
+        x += 8;
+        y += 8;
     }
+    float16 last[8] = {0};
+    memcpy(last, x, (size_t)n * sizeof *last);
+    convert_some(last, y, n, onto);
 }
 #endif
 

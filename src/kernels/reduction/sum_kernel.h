@@ -12,8 +12,10 @@
 #endif
 #include "sum_pairwise.h"
 
-static void combine(void *into, const void *later, size_t bytes)
+static void combine(const struct reduction_kernel *kernel, void *into, const void *later,
+                    size_t bytes)
 {
+    (void)kernel;
     accumulator *restrict x = into;
     const accumulator *restrict y = later;
     for (size_t i = 0; i < bytes / sizeof *x; i++) {
@@ -22,10 +24,10 @@ static void combine(void *into, const void *later, size_t bytes)
 }
 
 /* NumPy's sums begin with a positive zero. */
-static void store(const void *sums, ptrdiff_t n, char *out, ptrdiff_t step, size_t out_size,
-                  bool onto)
+static void store(const struct reduction_kernel *kernel, const void *sums, ptrdiff_t n, char *out,
+                  ptrdiff_t step, size_t out_size, bool onto)
 {
-    (void)out_size;
+    (void)kernel, (void)out_size;
     const accumulator *x = sums;
     if (step == PARTS * (ptrdiff_t)sizeof(stored) && !onto) {
         for (ptrdiff_t k = 0; k < n * PARTS; k++) {

@@ -144,9 +144,10 @@ NOINLINE sum sum_strided(const char *data, ptrdiff_t step, ptrdiff_t n)
     return plus_sum(first, sum_strided(data + half * step, step, n - half));
 }
 
-static void reduce_each(const char *data, ptrdiff_t step, ptrdiff_t n, ptrdiff_t next,
-                        ptrdiff_t count, bool from_memory, void *sums)
+static void reduce_each(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
+                        ptrdiff_t n, ptrdiff_t next, ptrdiff_t count, bool from_memory, void *sums)
 {
+    (void)kernel;
     sum *result = sums;
     const ptrdiff_t parts = n * PARTS;
     const bool is_contiguous = step == PARTS * (ptrdiff_t)sizeof(stored);
