@@ -25,7 +25,7 @@ BINARY = (
     "add subtract multiply divide maximum less bitwise_and floor_divide power hypot arctan2".split()
 )
 UNARY = "negative sqrt exp absolute isnan sin square logical_not".split()
-REDUCED = "add add multiply maximum logical_or".split()
+REDUCED = "add add add multiply maximum minimum fmax logical_or logical_and bitwise_or gcd".split()
 PRODUCTS = "matmul matmul vecdot matvec vecmat".split()
 LAYOUTS = "C C C F reversed stepped inner offset broadcast".split()
 
@@ -58,9 +58,15 @@ def extents(rng, count, most):
     return [max(1, round(total ** (w / weights.sum()))) for w in weights]
 
 
+def axes(rng, count):
+    """One axis, several, or all."""
+    chosen = rng.choice(count, rng.integers(1, count + 1), replace=False)
+    return None if rng.integers(4) == 0 else tuple(int(axis) for axis in chosen)
+
+
 def draw(rng):
     """A statement for the ufunc f, its name, its operands, and all of it in words."""
-    what = str(rng.choice(["binary", "unary", "reduce", "accumulate", "product"]))
+    what = str(rng.choice(["binary", "unary", "reduce", "accumulate", "outer", "product"]))
     dtype, statement = str(rng.choice(list(DTYPES))), "f(*operands)"
     if what == "product":
         name, (m, k, n) = str(rng.choice(PRODUCTS)), extents(rng, 3, MOST_MULTIPLICATIONS)
@@ -73,11 +79,18 @@ def draw(rng):
         }[name]
         pairs = [operand(rng, stack + shape, dtype) for shape in shapes]
     else:
-        shape = extents(rng, rng.integers(1, 4), MOST_ELEMENTS)
-        name = str(rng.choice({"binary": BINARY, "unary": UNARY}.get(what, REDUCED)))
-        pairs = [operand(rng, shape, dtype) for _ in range(2 if what == "binary" else 1)]
-        if what in ("reduce", "accumulate"):
-            statement = f"f.{what}(*operands, axis={rng.integers(len(shape))})"
+        shape = extents(rng, rng.integers(1, 4), MOST_ELEMENTS ** (0.5 if what == "outer" else 1))
+        by_name = {"binary": BINARY, "outer": BINARY, "unary": UNARY}
+        name = str(rng.choice(by_name.get(what, REDUCED)))
+        two = what in ("binary", "outer")
+        pairs = [operand(rng, shape, dtype) for _ in range(2 if two else 1)]
+        if what == "reduce":
+            widened = ", dtype='d'" if name == "add" and rng.integers(4) == 0 else ""
+            statement = f"f.reduce(*operands, axis={axes(rng, len(shape))}{widened})"
+        elif what == "accumulate":
+            statement = f"f.accumulate(*operands, axis={rng.integers(len(shape))})"
+        elif what == "outer":
+            statement = "f.outer(*operands)"
         elif rng.integers(2):
             statement = "f(*operands, out=out)"
     layouts = ", ".join(f"{x.shape} {layout}" for x, layout in pairs)

@@ -106,6 +106,13 @@ def policy(request):
     _numc_test.set_policy(*before)
 
 
+@pytest.fixture
+def all_workers_come():
+    before = _numc_test.set_policy(500, True, False)
+    yield
+    _numc_test.set_policy(*before)
+
+
 def random_reduction(rng):
     """Of up to a million elements, for which threads pay; a function without arguments."""
     ndim = int(rng.integers(1, 4))
@@ -253,6 +260,118 @@ def test_converted_elements_are_summed_by_kernels(source, reductions):
     assert reductions()[0] == (0 if before_2_3 else 12)
 
 
+# ---- maximum, logical_or and the like ----
+
+ORDERLESS = {
+    "maximum": "?bBhHiIlLqQefdgFD",
+    "minimum": "?bBhHiIlLqQefdg",
+    "fmax": "efdil",
+    "fmin": "efdil",
+    "logical_or": "?dil",
+    "logical_and": "?di",
+    "bitwise_or": "?bil",
+    "bitwise_and": "?bilQ",
+    "bitwise_xor": "?il",
+    "gcd": "bilQ",
+}
+
+
+def few_values(rng, shape, dtype):
+    """Small numbers, so that zeros of both signs, NaNs and what ends a search come about."""
+    if dtype == "?":
+        return rng.random(shape) < rng.choice([0, 0.001, 0.5, 0.999, 1])
+    most = rng.choice([3, 100])
+    x = rng.integers(0 if rng.random() < 0.5 else -most, most, shape)
+    if dtype not in "efdgFD":
+        return x.astype(dtype)
+    x = np.where(rng.random(shape) < rng.choice([0, 0.3]), -0.0, x).astype(dtype)
+    x[rng.random(shape) < rng.choice([0, 0, 0.0005, 1])] = np.nan
+    return x
+
+
+def outcome(function, *args, **keywords):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = function(*args, **keywords)
+        except Exception as error:
+            result = type(error), str(error)
+    return result, [str(warning.message) for warning in caught]
+
+
+def same_but_for_nans(a, b):
+    if a.dtype != b.dtype or a.strides != b.strides or a.dtype.kind not in "fc":
+        return a.dtype == b.dtype and a.strides == b.strides and np.array_equal(a, b)
+    signs = [np.signbit(x.real) | np.isnan(x) for x in (a, b)]
+    return np.array_equal(a, b, equal_nan=True) and np.array_equal(*signs)
+
+
+@pytest.mark.usefixtures("policy")
+@pytest.mark.parametrize("seed", range(6))
+def test_operations_without_order_are_numpys(seed, reductions):
+    rng = np.random.default_rng(seed)
+    for _ in range(150):
+        name = str(rng.choice(list(ORDERLESS)))
+        ndim = int(rng.integers(1, 4))
+        shape = rng.integers(1, (30_000, 200, 40)[ndim - 1], ndim)
+        x = few_values(rng, shape, str(rng.choice(list(ORDERLESS[name]))))
+        x = x.transpose(rng.permutation(ndim))
+        if rng.random() < 0.3:
+            x = x[tuple(slice(None, None, int(step)) for step in rng.choice([1, 2, -1], ndim))]
+        keywords = random_keywords(rng, ndim)
+        keywords.pop("dtype", None)
+        (ours, our_warnings), (theirs, their_warnings) = (
+            outcome(getattr(package, name).reduce, x, **keywords) for package in (nc, np)
+        )
+        about = (name, x.shape, x.strides, x.dtype, keywords)
+        assert our_warnings == their_warnings, about
+        if isinstance(theirs, tuple):
+            assert ours == theirs, about
+        else:
+            assert same_but_for_nans(np.asarray(ours), np.asarray(theirs)), about
+    assert reductions()[0] > 0 or not has_methods
+
+
+@pytest.mark.skipif(not has_methods, reason="this NumPy's ufuncs have no attributes to shadow by")
+@pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin"])
+@pytest.mark.parametrize("dtype", "efd")
+def test_the_order_decides_between_zeros(name, dtype):
+    """Only where there are both: then NumPy's order does."""
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    worst = -1 if name in ("maximum", "fmax") else 1
+    with nc.config(threads=2):
+        for at in (0, 1, 500_000, 999_999):
+            x = np.full(1_000_000, worst, dtype)
+            x[at] = 0
+            assert not np.signbit(ours.reduce(x))
+            assert nc._core.reduction_reason() is None
+            for other in (0, 7, 999_998):
+                x[other] = -0.0
+                assert np.signbit(ours.reduce(x)) == np.signbit(theirs.reduce(x))
+                assert nc._core.reduction_reason() == "no memory, or zeros of both signs"
+        columns = np.array([[worst, 0.0, -0.0]] * 300_000, dtype)
+        columns[5, 2] = 0.0
+        result, expected = (ufunc.reduce(columns, axis=0) for ufunc in (ours, theirs))
+        assert np.array_equal(np.signbit(result), np.signbit(expected))
+
+
+@pytest.mark.skipif(not has_methods, reason="this NumPy's ufuncs have no attributes to shadow by")
+def test_a_search_ends_where_the_result_is_known(regions, all_workers_come):
+    x = np.zeros(10_000_000, bool)
+    with nc.config(threads=2):
+        assert not nc.logical_or.reduce(x) and regions() == 1
+        for at, expected in ((0, 0), (100_000, 0), (5_000_000, 1), (9_999_999, 1)):
+            x[at] = True
+            assert nc.logical_or.reduce(x) and regions() == expected
+            assert not nc.logical_and.reduce(~x) and regions() == expected
+            x[at] = False
+        gathered = np.zeros((40, 300, 40), bool)[:, :, ::2]
+        for at in (0, 39):
+            gathered[at, 7, 3] = True
+            assert nc.logical_or.reduce(gathered, axis=None)
+            gathered[...] = False
+
+
 def test_products_of_floats_keep_the_order():
     # Any other order overflows, or underflows.
     x = np.array([1e200, 1e-200] * 5000)
@@ -312,6 +431,7 @@ def test_what_is_not_an_array(reductions):
     other = Overriding()
     assert nc.add.reduce(other, axis=0) == (nc.add, "reduce", (other,), {"axis": 0})
     assert nc.add.reduce(x, out=other)[:2] == (nc.add, "reduce")
+    assert nc.add.outer(x, x, out=other)[:2] == (nc.add, "outer")
     with pytest.raises(np.exceptions.AxisError):
         nc.add.reduce(x, axis=2)
     with pytest.raises(TypeError, match="axes"):
@@ -323,7 +443,12 @@ def test_what_is_not_an_array(reductions):
 def test_reasons():
     x = np.arange(24.0).reshape(2, 3, 4)
     calls = {
-        None: [(nc.add, x, {}), (nc.multiply, x.astype(int), {}), (nc.add, x, {"keepdims": True})],
+        None: [
+            (nc.add, x, {}),
+            (nc.multiply, x.astype(int), {}),
+            (nc.maximum, x.astype(int), {}),
+            (nc.add, x, {"keepdims": True}),
+        ],
         "arguments": [
             (nc.add, x.tolist(), {}),
             (nc.add, x, {"initial": 1}),
@@ -331,10 +456,12 @@ def test_reasons():
         ],
         "no kernel": [
             (nc.multiply, x, {}),
-            (nc.maximum, x, {}),
+            (nc.maximum, x.astype("g"), {}),
+            (nc.power, x, {}),
             (nc.add, x.astype("g"), {}),
             (nc.add, x, {"dtype": "f"}),
         ],
+        "one thread": [(nc.maximum, x, {})],
         "no elements": [(nc.add, x[:0], {})],
         "not aligned, of another byte order, or with metadata": [(nc.add, x.astype(">d"), {})],
         "broadcast elements": [(nc.add, np.broadcast_to(x, (3, *x.shape)), {"axis": 1})],
@@ -410,6 +537,39 @@ def test_reduceat(name, indices):
             assert same_bits(out, result)
             typed = ours.reduceat(x, indices, axis=axis, dtype="d")
             assert same_bits(typed, expected)
+
+
+@pytest.mark.parametrize("name", ["add", "divmod", "maximum"])
+def test_outer(name):
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    x = np.arange(1.0, 13).reshape(3, 4)
+    for left, right in (
+        (x, x),
+        (x[::2, ::-1].T, x[0]),
+        (x[0, 0, None][0:0], x),
+        (np.array(3.0), x),
+        (x, np.array(2)),
+        ([1, 2], x),
+        (np.ones((1,) * 40), np.ones((1,) * 40)),
+    ):
+        for keywords in ({}, {"dtype": "f"}, {"where": True}, {"out": x[0]}, {"nope": 1}):
+            result, expected = (
+                outcome(f.outer, left, right, **keywords)[0] for f in (ours, theirs)
+            )
+            for a, b in zip(
+                *(x if isinstance(x, tuple) else (x,) for x in (result, expected)), strict=True
+            ):
+                if not isinstance(b, np.ndarray):
+                    assert a == b
+                else:
+                    assert same_bits(a, b) and a.strides == b.strides
+
+
+def test_outer_takes_the_way_of_the_call(regions, all_workers_come):
+    x = np.arange(1500.0)
+    with nc.config(threads=2):
+        assert same_bits(nc.multiply.outer(x, x), np.multiply.outer(x, x))
+    assert regions() == 1
 
 
 def test_reduceat_is_our_ufuncs():

@@ -36,6 +36,7 @@ struct reduction_split {
     size_t partial_bytes;
     char *partials;
     _Atomic ptrdiff_t next;
+    _Atomic bool is_found; /* by elements: a block has the result that ends a search */
 };
 
 static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
@@ -244,9 +245,22 @@ static void run_elements(const struct reduction_split *split, ptrdiff_t block, c
                                    split->partials + (size_t)block * reduction->kernel->sum_size);
 }
 
+/* Whether no other block can change the result that this one has. */
+static bool ends_search(const struct reduction_split *split, ptrdiff_t block)
+{
+    const struct reduction_kernel *kernel = split->reduction->kernel;
+    return split->run == run_elements && kernel->final >= 0 && split->results == 1 &&
+           split->partials[(size_t)block * kernel->sum_size] == kernel->final;
+}
+
 static void finish_elements(const struct reduction_split *split)
 {
     const struct reduction *reduction = split->reduction;
+    if (split->is_found) {
+        const char final = (char)reduction->kernel->final;
+        store(reduction, &final, 0, 1, reduction->onto);
+        return;
+    }
     const ptrdiff_t size = (ptrdiff_t)reduction->kernel->sum_size;
     const ptrdiff_t count = (ptrdiff_t)1 << split->halvings;
     for (ptrdiff_t at = 0; at < split->blocks >> split->halvings; at++) {
@@ -424,7 +438,7 @@ static bool is_by_columns(const struct reduction *reduction)
     return reduction->inner.count == 0;
 }
 
-static int threads_for(const struct reduction *reduction)
+int reduction_threads(const struct reduction *reduction)
 {
     const ptrdiff_t item = (ptrdiff_t)reduction->conversion.from_size;
     const ptrdiff_t forced = reduction->policy->threshold;
@@ -466,6 +480,11 @@ static void run_blocks(void *context, int index)
         const ptrdiff_t end = least(first + split->chunk, split->blocks);
         for (ptrdiff_t block = first; block < end; block++) {
             split->run(split, block, scratch);
+            if (ends_search(split, block)) {
+                split->is_found = true;
+                atomic_store(&split->next, split->blocks);
+                break;
+            }
         }
     }
     workspace_give_back(own);
@@ -476,6 +495,16 @@ static void run_all_blocks(struct reduction_split *split, int threads)
     atomic_init(&split->next, 0);
     if (split->reduction->policy->small_blocks) {
         split->chunk = 1;
+    }
+    /* No thread has to be called where the first block ends a search. */
+    if (split->run == run_elements && split->reduction->kernel->final >= 0 &&
+        split->scratch_bytes == 0) {
+        run_elements(split, 0, NULL);
+        split->is_found = ends_search(split, 0);
+        atomic_init(&split->next, split->is_found ? split->blocks : 1);
+    }
+    if (split->is_found) {
+        return;
     }
     region_run(split->reduction->policy, split->blocks > split->chunk ? threads : 1, run_blocks,
                split);
@@ -492,7 +521,7 @@ static void run_and_finish(struct reduction_split *split, int threads)
     }
     const ptrdiff_t blocks_of_call = split->results << split->halvings;
     const ptrdiff_t at_once = split->blocks / blocks_of_call;
-    for (; split->first_call < split->calls; split->first_call += at_once) {
+    for (; split->first_call < split->calls && !split->is_found; split->first_call += at_once) {
         split->blocks = least(at_once, split->calls - split->first_call) * blocks_of_call;
         run_all_blocks(split, threads);
         finish_elements(split);
@@ -501,7 +530,7 @@ static void run_and_finish(struct reduction_split *split, int threads)
 
 bool reduction_compute(const struct reduction *reduction)
 {
-    const int threads = threads_for(reduction);
+    const int threads = reduction_threads(reduction);
     struct reduction_split split = split_reduction(reduction, threads);
     split.from_memory = total_bytes(reduction) > REDUCTION_FROM_MEMORY_BYTES;
     _Alignas(LINE_BYTES) char few[STACK_BYTES];

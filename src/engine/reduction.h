@@ -24,6 +24,9 @@ struct reduction {
     bool onto; /* results are combined with what is in `out` */
 };
 
+/* How many threads it would be shared by. */
+int reduction_threads(const struct reduction *reduction);
+
 /* The bits of the results do not depend on the number of threads. False if memory was refused: nothing
  * is written then. */
 bool reduction_compute(const struct reduction *reduction);

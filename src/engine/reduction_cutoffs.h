@@ -12,6 +12,8 @@ enum {
     REDUCTION_FROM_MEMORY_BYTES = 16 << 20,
     /* Least chunk of a thread: taking one costs little of its time. */
     REDUCTION_CHUNK_BYTES = 64 << 10,
+    /* Shorter inner axes are gathered where the order of elements does not matter. */
+    REDUCTION_INNER_BYTES = 1024,
     /* An inner call is halved down to this, where it is shared by threads. */
     REDUCTION_HALF_BYTES = 256 << 10,
     /* Columns are shared by threads in slices of at least this, or of so much if there are several for

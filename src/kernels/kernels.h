@@ -53,6 +53,8 @@ struct reduction_kernel {
     size_t sum_size; /* bytes of one result's accumulator: twice as many if complex */
     int parts;       /* of an element */
     bool any_order;  /* has the same result in any order */
+    int final;       /* bools: the result that ends a search; -1: none */
+    bool zeros_tie;  /* which zero results depends on the order, where there are both */
     const struct conversion_kernel *conversions; /* up to a row of NULL; NULL: there are none */
     /* `count` reductions of n > 0 elements each, which begin `next` bytes apart. `from_memory`: the
      * operand exceeds the caches, so kernels read in the order of addresses. */

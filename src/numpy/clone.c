@@ -5,10 +5,12 @@
 #include "call_table.h"
 #include "dtypes.h"
 #include "elementwise_loop.h"
+#include "loop_reduction.h"
 #include "matmul_loop.h"
 #include "numpy_private.h"
 #include "options.h"
 #include "reduction_loop.h"
+#include "reduction_plan.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -23,7 +25,9 @@ struct clone {
     void **data; /* one for each row, and the clone itself in front: see clone_of() */
     struct loop *loops;
     struct gufunc_loop *gufunc_loops;
-    PyObject *original_loops; /* the original's `_loops` */
+    struct loop_reduction *reductions; /* by row */
+    struct reduction_op reduction_op;  /* by type; without a name if there are none */
+    PyObject *original_loops;          /* the original's `_loops` */
     const Py_ssize_t *loops_count;
     Py_ssize_t loops_seen; /* *loops_count when they were last adopted */
     PyObject *serial_if;
@@ -49,6 +53,7 @@ static void release(struct clone *clone)
             PyMem_Free(clone->data - 1);
         }
         PyMem_Free(clone->loops);
+        PyMem_Free(clone->reductions);
         for (int row = 0; clone->gufunc_loops != NULL && row < clone->original->ntypes; row++) {
             offload_forget(&clone->gufunc_loops[row].offload);
         }
@@ -101,6 +106,34 @@ static void use_gufunc_loops(struct clone *clone, const char *op)
     }
 }
 
+static bool is_numpys(const PyUFuncObject *ufunc)
+{
+    PyObject *numpy = PyImport_ImportModule("numpy");
+    PyObject *own = numpy != NULL ? PyObject_GetAttrString(numpy, ufunc->name) : NULL;
+    PyErr_Clear();
+    Py_XDECREF(own);
+    Py_XDECREF(numpy);
+    return own == (const PyObject *)ufunc;
+}
+
+/* Other packages may have other operations of the same names. */
+static void use_loop_reductions(struct clone *clone)
+{
+    const PyUFuncObject *original = clone->original;
+    for (int row = 0; row < original->ntypes; row++) {
+        struct loop_reduction *reduction = &clone->reductions[row];
+        if (!loop_reduction_of_row(reduction, original, row) || !is_numpys(original)) {
+            continue;
+        }
+        const int type = original->types[row * original->nargs];
+        clone->reduction_op.name = reduction->kernel.op;
+        clone->reduction_op.of_type[type] = &reduction->kernel;
+        if (!reduction->kernel.zeros_tie) {
+            clone->loops[row].reduction = &reduction->kernel;
+        }
+    }
+}
+
 static struct clone *clone_tables(PyUFuncObject *original, const char *op, const char *doc,
                                   PyObject *serial_if)
 {
@@ -123,9 +156,10 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
     }
     clone->loops = PyMem_Calloc(rows, sizeof *clone->loops);
     clone->gufunc_loops = PyMem_Calloc(rows, sizeof *clone->gufunc_loops);
+    clone->reductions = PyMem_Calloc(rows, sizeof *clone->reductions);
     if (clone->name == NULL || clone->doc == NULL || clone->types == NULL ||
         clone->functions == NULL || clone->data == NULL || clone->loops == NULL ||
-        clone->gufunc_loops == NULL) {
+        clone->gufunc_loops == NULL || clone->reductions == NULL) {
         goto no_memory;
     }
     if (original->data != NULL) {
@@ -145,12 +179,19 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
         clone->functions[row] = loop_run;
         clone->data[row] = &clone->loops[row];
     }
+    use_loop_reductions(clone);
     return clone;
 
 no_memory:
     PyErr_NoMemory();
     release(clone);
     return NULL;
+}
+
+const struct reduction_op *clone_reduction_op(PyObject *clone)
+{
+    const struct reduction_op *op = &clone_of((PyUFuncObject *)clone)->reduction_op;
+    return op->name != NULL ? op : NULL;
 }
 
 PyObject *clone_original(PyObject *clone)

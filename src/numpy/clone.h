@@ -4,11 +4,16 @@
 
 #include "numpy_api.h"
 
+struct reduction_op;
+
 /* A new ufunc with the loops of `original`, run in parallel. `op` names the own kernels to use, or
  * is NULL. `doc` is the docstring without the signature. `serial_if`, unless NULL, is called before
  * threads run a loop: they do not if it returns something true. Keeps `original` alive. */
 PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc,
                       PyObject *serial_if);
+
+/* How it reduces in any order by its own loops; NULL if it does not. */
+const struct reduction_op *clone_reduction_op(PyObject *clone);
 
 /* What it was made of; a borrowed reference. */
 PyObject *clone_original(PyObject *clone);

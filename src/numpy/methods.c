@@ -2,6 +2,7 @@
 #include "methods.h"
 
 #include "clone.h"
+#include "loop_reduction.h"
 #include "numpy_private.h"
 #include "options.h"
 #include "reduction_call.h"
@@ -82,9 +83,51 @@ static PyObject *reduceat(PyObject *self, PyObject *const *args, Py_ssize_t coun
     return result;
 }
 
-/* NumPy's method, within the options of open blocks: it does not go through our vectorcall. */
+/* As NumPy does it: a call of the ufunc, of the first array with an axis of one element for each of the
+ * second. NULL without an exception if only NumPy knows the arguments. */
+static PyObject *outer_by_call(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                               PyObject *keywords)
+{
+    enum { MOST_ARGUMENTS = 16 };
+    const PyUFuncObject *ufunc = (PyUFuncObject *)self;
+    const Py_ssize_t all = count + (keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0);
+    PyObject *of_call[MOST_ARGUMENTS];
+    if (count != 2 || all > MOST_ARGUMENTS || ufunc->nin != 2 || ufunc->core_enabled ||
+        !PyArray_CheckExact(args[0]) || !PyArray_CheckExact(args[1])) {
+        return NULL;
+    }
+    for (Py_ssize_t i = 2; i < all; i++) {
+        if (!is_plain(args[i]) || PyTuple_CheckExact(args[i])) {
+            return NULL;
+        }
+    }
+    PyArrayObject *first = (PyArrayObject *)args[0];
+    const int ndim = PyArray_NDIM(first), others = PyArray_NDIM((PyArrayObject *)args[1]);
+    npy_intp dims[2 * NPY_MAXDIMS];
+    if (ndim + others > NPY_MAXDIMS) {
+        return NULL;
+    }
+    for (int i = 0; i < ndim + others; i++) {
+        dims[i] = i < ndim ? PyArray_DIM(first, i) : 1;
+    }
+    PyArray_Dims shape = {dims, ndim + others};
+    memcpy(of_call, args, (size_t)all * sizeof *args);
+    of_call[0] = PyArray_Newshape(first, &shape, NPY_CORDER);
+    if (of_call[0] == NULL) {
+        return NULL;
+    }
+    PyObject *result = PyObject_Vectorcall(self, of_call, 2, keywords);
+    Py_DECREF(of_call[0]);
+    return result;
+}
+
+/* Else NumPy's method, within the options of open blocks: it does not go through our vectorcall. */
 static PyObject *outer(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
+    PyObject *by_call = outer_by_call(self, args, count, keywords);
+    if (by_call != NULL || PyErr_Occurred()) {
+        return by_call;
+    }
     struct options_scope scope;
     options_enter(&scope);
     PyObject *result = numpy_outer(self, args, count, keywords);
@@ -129,7 +172,7 @@ static PyObject *reduce_or_leave(const struct reduction_op *op, PyObject *self,
             atomic_fetch_add_explicit(&reduced_arrays, 1, memory_order_relaxed);
             return result;
         }
-        note_reason("no memory");
+        note_reason("no memory, or zeros of both signs");
     }
     PyObject *ufunc = plan.way == REDUCE_BY_NUMPY ? clone_original(self) : self;
     return numpy_reduce(ufunc, args, count, keywords);
@@ -174,7 +217,7 @@ static PyObject *reduce_by_multiply(PyObject *self, PyObject *const *args, Py_ss
 static PyObject *reduce_by_other(PyObject *self, PyObject *const *args, Py_ssize_t count,
                                  PyObject *keywords)
 {
-    return reduce(NULL, self, args, count, keywords);
+    return reduce(clone_reduction_op(self), self, args, count, keywords);
 }
 
 static PyObject *accumulate_by_add(PyObject *self, PyObject *const *args, Py_ssize_t count,
@@ -242,7 +285,7 @@ int methods_initialize(void)
     numpy_reduceat = numpy_fastcall("reduceat", &definition_of_reduceat, 1);
     numpy_outer = numpy_fastcall("outer", &definition_of_outer, 1);
     reduction_plan_initialize();
-    return reduction_arguments_initialize();
+    return loop_reduction_initialize() < 0 ? -1 : reduction_arguments_initialize();
 }
 
 static int shadow(PyObject *clone, PyMethodDef *definition)

@@ -1,7 +1,9 @@
 /* Where the result goes, and what is around the computation: the GIL, floating-point errors. */
 #include "reduction_call.h"
 
+#include "engine/signed_zeros.h"
 #include "errors.h"
+#include "loop_reduction.h"
 
 static PyObject *new_result(const struct reduction_plan *plan)
 {
@@ -40,7 +42,10 @@ static bool compute(const struct reduction *reduction, npy_intp size)
     NPY_BEGIN_THREADS_DEF;
     NPY_BEGIN_THREADS_THRESHOLDED(size);
     errors_clear();
-    const bool computed = reduction_compute(reduction);
+    bool computed = reduction_compute(reduction);
+    if (computed && reduction->kernel->zeros_tie) {
+        computed = !zeros_may_tie(reduction, loop_reduction_minimum(reduction->kernel->item_size));
+    }
     const int raised = errors_raised();
     NPY_END_THREADS;
     return computed && errors_report("reduce", raised) == 0;

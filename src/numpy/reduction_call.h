@@ -4,7 +4,8 @@
 
 #include "reduction_plan.h"
 
-/* The result; NULL with an exception, or without one if memory was refused: NumPy is to do it then. */
+/* The result; NULL with an exception, or without one if NumPy is to do it: memory was refused, or
+ * the order decides which zeros results are. */
 PyObject *reduction_run(struct reduction_plan *plan);
 
 #endif

@@ -19,8 +19,8 @@ enum { NUMPY_2_3 = 0x14 }; /* version of its C API */
 /* Older NumPys add in another order, which our inner loops have, too, since NumPy calls them. */
 static bool follows_numpys_order;
 
-struct reduction_op reduction_op_add = {.name = "add"};
-struct reduction_op reduction_op_multiply = {.name = "multiply"};
+struct reduction_op reduction_op_add = {.name = "add", .widens = true};
+struct reduction_op reduction_op_multiply = {.name = "multiply", .widens = true};
 
 void reduction_plan_initialize(void)
 {
@@ -102,16 +102,16 @@ static bool find_kernel(struct reduction_plan *plan, const struct reduction_op *
     if (op == NULL || type < 0 || type >= DTYPES) {
         return false;
     }
-    plan->type = type_of_dtype(plan->arguments->dtype, type_of_result(type));
+    plan->type = type_of_dtype(plan->arguments->dtype, op->widens ? type_of_result(type) : type);
     if (plan->type < 0) {
         return false;
     }
     const bool is_integer =
-        dtype_is_integer(plan->type) && (type == NPY_BOOL || dtype_is_integer(type));
+        op->widens && dtype_is_integer(plan->type) && (type == NPY_BOOL || dtype_is_integer(type));
     const bool casts = !is_integer && type != plan->type;
     struct reduction *reduction = &plan->reduction;
     reduction->kernel = op->of_type[is_integer ? type : plan->type];
-    if (reduction->kernel == NULL || plan->type == NPY_BOOL ||
+    if (reduction->kernel == NULL || (op->widens && plan->type == NPY_BOOL) ||
         (!reduction->kernel->any_order && !follows_numpys_order)) {
         return false;
     }
@@ -275,7 +275,11 @@ static void divide_axes(struct reduction *reduction, const struct axes *joined)
 {
     struct inner_calls calls = {joined->axis[0].out_step == 0, joined->axis[0].n};
     const bool casts = reduction->conversion.convert != NULL;
-    if (calls.axes > 0 && !reduction->kernel->any_order && (casts || joined->count > 1)) {
+    /* Where the order does not matter, only short inner axes are worth a copy. */
+    const bool is_long =
+        reduction->kernel->any_order &&
+        joined->axis[0].n * (npy_intp)reduction->kernel->item_size >= REDUCTION_INNER_BYTES;
+    if (calls.axes > 0 && !is_long && (casts || joined->count > 1)) {
         calls = find_inner_calls(joined, casts, private_buffer_size());
     }
     reduction->kept.count = reduction->repeated.count = reduction->inner.count = 0;
@@ -331,7 +335,10 @@ static const char *why_not_kernels(struct reduction_plan *plan, const struct red
     }
     plan->reduction.data = PyArray_BYTES(array);
     divide_axes(&plan->reduction, &joined);
-    return NULL;
+    /* Zeros in the result may take a second pass: one thread gains nothing then. */
+    return plan->reduction.kernel->zeros_tie && reduction_threads(&plan->reduction) == 1
+               ? "one thread"
+               : NULL;
 }
 
 /* The most elements that one call of an inner loop gets when NumPy reduces: its iterator goes along the

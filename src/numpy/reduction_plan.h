@@ -10,6 +10,7 @@
 /* The kernels of an operation, by the operand's type number. */
 struct reduction_op {
     const char *name;
+    bool widens; /* integers, to the size of long at least */
     const struct reduction_kernel *of_type[DTYPES];
 };
 extern struct reduction_op reduction_op_add;

@@ -134,6 +134,7 @@ const struct reduction_kernel REDUCTION(OP, DTYPE) = {
     .sum_size = sizeof(uint64_t),
     .parts = 1,
     .any_order = true,
+    .final = -1,
     .reduce_each = name(reduce_each),
     .reduce_rows = name(reduce_rows),
     .combine = name(combine),

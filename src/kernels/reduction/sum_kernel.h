@@ -49,6 +49,7 @@ const struct reduction_kernel REDUCTION(add, DTYPE) = {
     .item_size = PARTS * sizeof(stored),
     .sum_size = PARTS * sizeof(accumulator),
     .parts = PARTS,
+    .final = -1,
 #if defined(CONVERSIONS)
     .conversions = conversions,
 #endif

@@ -1,0 +1,58 @@
+#include "signed_zeros.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* The bits of a float of 2, 4 or 8 bytes, at the upper end: the sign is the highest. */
+static uint64_t bits_of(const char *item, size_t size)
+{
+    uint64_t bits = 0;
+    memcpy((char *)&bits + sizeof bits - size, item,
+           size); /* both architectures are little-endian */
+    return bits;
+}
+
+static bool has_zero(const struct axes *axes, int count, const char *out, size_t size)
+{
+    if (count == 0) {
+        return bits_of(out, size) << 1 == 0;
+    }
+    const struct axis axis = axes->axis[count - 1];
+    for (ptrdiff_t i = 0; i < axis.n; i++) {
+        if (has_zero(axes, count - 1, out + i * axis.out_step, size)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void append_axes(struct axes *to, const struct axes *from)
+{
+    memcpy(to->axis + to->count, from->axis, (size_t)from->count * sizeof *from->axis);
+    to->count += from->count;
+}
+
+/* As signed integers, negative zeros are the least of all. */
+static bool has_negative_zero(const struct reduction *reduction,
+                              const struct reduction_kernel *minimum)
+{
+    struct axes all = reduction->inner;
+    append_axes(&all, &reduction->kept);
+    append_axes(&all, &reduction->repeated);
+    char least[sizeof(uint64_t)];
+    struct reduction search = *reduction;
+    search.kernel = minimum;
+    search.out = least;
+    search.kept.count = 0;
+    search.inner = (struct axes){1, {all.axis[0]}};
+    search.inner_call = all.axis[0].n;
+    search.repeated.count = all.count - 1;
+    memcpy(search.repeated.axis, all.axis + 1, (size_t)(all.count - 1) * sizeof *all.axis);
+    return !reduction_compute(&search) || bits_of(least, minimum->item_size) == (uint64_t)1 << 63;
+}
+
+bool zeros_may_tie(const struct reduction *reduction, const struct reduction_kernel *minimum)
+{
+    return has_zero(&reduction->kept, reduction->kept.count, reduction->out, reduction->out_size) &&
+           has_negative_zero(reduction, minimum);
+}

@@ -1,0 +1,198 @@
+#include "loop_reduction.h"
+
+#include "dtypes.h"
+
+#include <string.h>
+
+/* Rows of few elements would be a call of the loop for each: then columns are taken in their turns, in
+ * blocks of rows that stay in the cache. */
+enum { FEW_COLUMNS = 8, FEW_COLUMNS_ROWS = 512 };
+
+/* into = into op other, n times. */
+static void run_loop(const struct reduction_kernel *kernel, void *into, ptrdiff_t into_step,
+                     const char *other, ptrdiff_t step, ptrdiff_t n)
+{
+    const struct loop_reduction *reduction = (const struct loop_reduction *)kernel;
+    if (n > 0) {
+        char *args[] = {into, (char *)other, into};
+        const npy_intp steps[] = {into_step, step, into_step};
+        reduction->function(args, &n, steps, reduction->data);
+    }
+}
+
+/* `size` is a constant where it is inlined. */
+static inline __attribute__((always_inline)) void copy_items_of(size_t size, char *to,
+                                                                ptrdiff_t to_step, const char *from,
+                                                                ptrdiff_t step, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        memcpy(to + i * to_step, from + i * step, size);
+    }
+}
+
+static void copy_items(const struct reduction_kernel *kernel, char *to, ptrdiff_t to_step,
+                       const char *from, ptrdiff_t step, ptrdiff_t n)
+{
+    const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
+    if (to_step == size && step == size) {
+        memcpy(to, from, (size_t)(n * size));
+        return;
+    }
+    switch (size) {
+    case 1:
+        copy_items_of(1, to, to_step, from, step, n);
+        break;
+    case 2:
+        copy_items_of(2, to, to_step, from, step, n);
+        break;
+    case 4:
+        copy_items_of(4, to, to_step, from, step, n);
+        break;
+    default:
+        copy_items_of(8, to, to_step, from, step, n);
+    }
+}
+
+static void reduce_each(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
+                        ptrdiff_t n, ptrdiff_t next, ptrdiff_t count, bool from_memory, void *sums)
+{
+    (void)from_memory;
+    const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
+    copy_items(kernel, sums, size, data, next, count);
+    for (ptrdiff_t k = 0; k < count; k++) {
+        run_loop(kernel, (char *)sums + k * size, 0, data + k * next + step, step, n - 1);
+    }
+}
+
+static void reduce_rows(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
+                        ptrdiff_t rows, ptrdiff_t next, ptrdiff_t columns, bool from_memory,
+                        bool onto, void *sums)
+{
+    (void)from_memory;
+    const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
+    if (!onto) {
+        copy_items(kernel, sums, size, data, next, columns);
+    }
+    ptrdiff_t row = onto ? 0 : 1;
+    while (row < rows && columns <= FEW_COLUMNS) {
+        const ptrdiff_t n = rows - row < FEW_COLUMNS_ROWS ? rows - row : FEW_COLUMNS_ROWS;
+        for (ptrdiff_t column = 0; column < columns; column++) {
+            run_loop(kernel, (char *)sums + column * size, 0, data + row * step + column * next,
+                     step, n);
+        }
+        row += n;
+    }
+    for (; row < rows; row++) {
+        run_loop(kernel, sums, size, data + row * step, next, columns);
+    }
+}
+
+static void combine(const struct reduction_kernel *kernel, void *into, const void *later,
+                    size_t bytes)
+{
+    const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
+    run_loop(kernel, into, size, later, size, (ptrdiff_t)bytes / size);
+}
+
+static void store(const struct reduction_kernel *kernel, const void *sums, ptrdiff_t n, char *out,
+                  ptrdiff_t step, size_t out_size, bool onto)
+{
+    (void)out_size;
+    const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
+    if (onto) {
+        run_loop(kernel, out, step, sums, size, n);
+    } else {
+        copy_items(kernel, out, step, sums, size, n);
+    }
+}
+
+/* ---- which ---- */
+
+/* By dtypes.h's kinds. Complex numbers and long doubles are not among them: their zeros have signs in
+ * several places. */
+static const struct operation {
+    const char *name, *kinds;
+    int final; /* of bools: what ends a search; -1: nothing */
+    bool ties; /* of zeros: which of both is NumPy's result depends on its order */
+} operations[] = {
+    {"maximum", "biuf", -1, true},     {"minimum", "biuf", -1, true},
+    {"fmax", "biuf", -1, true},        {"fmin", "biuf", -1, true},
+    {"logical_or", "b", 1, false},     {"logical_and", "b", 0, false},
+    {"bitwise_or", "biu", 1, false},   {"bitwise_and", "biu", 0, false},
+    {"bitwise_xor", "biu", -1, false}, {"gcd", "iu", -1, false},
+};
+
+static const struct operation *operation_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
+        if (strcmp(operations[i].name, name) == 0) {
+            return &operations[i];
+        }
+    }
+    return NULL;
+}
+
+bool loop_reduction_of_row(struct loop_reduction *reduction, const PyUFuncObject *ufunc, int row)
+{
+    const struct operation *operation = ufunc->nargs == 3 ? operation_of(ufunc->name) : NULL;
+    const char *types = ufunc->types + row * 3;
+    const struct dtype dtype = dtype_of(types[0]);
+    if (operation == NULL || types[1] != types[0] || types[2] != types[0] || dtype.kind == '\0' ||
+        strchr(operation->kinds, dtype.kind) == NULL || types[0] == NPY_LONGDOUBLE ||
+        ufunc->functions[row] == NULL) {
+        return false;
+    }
+    *reduction = (struct loop_reduction){
+        .kernel.op = operation->name,
+        .kernel.kind = dtype.kind,
+        .kernel.item_size = dtype.size,
+        .kernel.sum_size = dtype.size,
+        .kernel.parts = 1,
+        .kernel.any_order = true,
+        .kernel.final = dtype.kind == 'b' ? operation->final : -1,
+        .kernel.zeros_tie = dtype.kind == 'f' && operation->ties,
+        .kernel.reduce_each = reduce_each,
+        .kernel.reduce_rows = reduce_rows,
+        .kernel.combine = combine,
+        .kernel.store = store,
+        .function = ufunc->functions[row],
+        .data = ufunc->data != NULL ? ufunc->data[row] : NULL,
+    };
+    return true;
+}
+
+/* ---- zeros ---- */
+
+static struct loop_reduction minima[3]; /* of 2, 4 and 8 bytes */
+
+int loop_reduction_initialize(void)
+{
+    PyObject *numpy = PyImport_ImportModule("numpy");
+    PyObject *minimum = numpy != NULL ? PyObject_GetAttrString(numpy, "minimum") : NULL;
+    Py_XDECREF(numpy);
+    if (minimum == NULL) {
+        return -1;
+    }
+    const PyUFuncObject *ufunc = (PyUFuncObject *)minimum; /* the process keeps a reference to it */
+    for (int row = 0; Py_IS_TYPE(minimum, &PyUFunc_Type) && row < ufunc->ntypes; row++) {
+        struct loop_reduction reduction;
+        if (loop_reduction_of_row(&reduction, ufunc, row) && reduction.kernel.kind == 'i') {
+            for (int i = 0; i < 3; i++) {
+                if (reduction.kernel.item_size == (size_t)2 << i) {
+                    minima[i] = reduction;
+                }
+            }
+        }
+    }
+    return 0;
+}
+
+const struct reduction_kernel *loop_reduction_minimum(size_t item_size)
+{
+    for (int i = 0; i < 3; i++) {
+        if (minima[i].kernel.item_size == item_size) {
+            return &minima[i].kernel;
+        }
+    }
+    return NULL;
+}
