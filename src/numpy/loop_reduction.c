@@ -58,9 +58,12 @@ static void reduce_each(const struct reduction_kernel *kernel, const char *data,
 {
     (void)from_memory;
     const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
-    copy_items(kernel, sums, size, data, next, count);
     for (ptrdiff_t k = 0; k < count; k++) {
-        run_loop(kernel, (char *)sums + k * size, 0, data + k * next + step, step, n - 1);
+        /* Some loops write each result: not into the cache line of another thread's. */
+        _Alignas(8) char item[8];
+        copy_items(kernel, item, size, data + k * next, size, 1);
+        run_loop(kernel, item, 0, data + k * next + step, step, n - 1);
+        copy_items(kernel, (char *)sums + k * size, size, item, size, 1);
     }
 }
 

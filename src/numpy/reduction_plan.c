@@ -376,6 +376,15 @@ void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_o
     plan->reduction.policy = &policy_in_use;
     plan->reduction.onto = false;
     plan->reduction.kernel = NULL;
+    const int type = PyArray_TYPE(arguments->array);
+    const struct reduction_kernel *kernel =
+        op != NULL && type >= 0 && type < DTYPES ? op->of_type[type] : NULL;
+    if (PyArray_SIZE(arguments->array) < short_loop() && is_numpys(arguments) &&
+        (kernel == NULL || kernel->zeros_tie)) {
+        plan->reason = kernel == NULL ? "no kernel" : "one thread";
+        plan->way = REDUCE_BY_NUMPY;
+        return;
+    }
     plan->reason = why_not_kernels(plan, op, order);
     if (plan->reason == NULL) {
         plan->way = REDUCE_BY_KERNELS;
