@@ -1,6 +1,5 @@
 #include "gather.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 enum { LINE_BYTES = 64 };
@@ -10,15 +9,9 @@ static size_t whole_lines(size_t bytes)
     return (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
 }
 
-static bool is_contiguous(const struct conversion *conversion, const struct axes *axes)
-{
-    return axes->count == 1 && axes->axis[0].step == (ptrdiff_t)conversion->from_size;
-}
-
 size_t gather_bytes(const struct conversion *conversion, ptrdiff_t n)
 {
-    return whole_lines((size_t)n * conversion->from_size) +
-           (conversion->convert != NULL ? whole_lines((size_t)n * conversion->to_size) : 0);
+    return whole_lines((size_t)n * conversion->to_size);
 }
 
 /* `size` is a constant where it is inlined. */
@@ -56,33 +49,30 @@ static void copy_strided(char *to, const char *from, ptrdiff_t step, ptrdiff_t n
     }
 }
 
-static void copy_axes(char *to, const char *from, const struct axes *axes, int count, size_t size)
+static void gather_from(const struct conversion *conversion, const struct axes *axes, int count,
+                        const char *from, char *to)
 {
     const struct axis axis = axes->axis[count - 1];
-    if (count == 1) {
-        copy_strided(to, from, axis.step, axis.n, size);
+    if (count == 1 && conversion->convert != NULL) {
+        conversion->convert(from, axis.step, to, axis.n, false);
         return;
     }
-    ptrdiff_t bytes = (ptrdiff_t)size;
+    if (count == 1) {
+        copy_strided(to, from, axis.step, axis.n, conversion->to_size);
+        return;
+    }
+    ptrdiff_t bytes = (ptrdiff_t)conversion->to_size;
     for (int i = 0; i < count - 1; i++) {
         bytes *= axes->axis[i].n;
     }
     for (ptrdiff_t i = 0; i < axis.n; i++) {
-        copy_axes(to + i * bytes, from + i * axis.step, axes, count - 1, size);
+        gather_from(conversion, axes, count - 1, from + i * axis.step, to + i * bytes);
     }
 }
 
 const char *gather(const struct conversion *conversion, const struct axes *axes, const char *data,
-                   ptrdiff_t n, char *scratch)
+                   char *scratch)
 {
-    if (!is_contiguous(conversion, axes)) {
-        copy_axes(scratch, data, axes, axes->count, conversion->from_size);
-        data = scratch;
-    }
-    if (conversion->convert == NULL) {
-        return data;
-    }
-    char *to = scratch + whole_lines((size_t)n * conversion->from_size);
-    conversion->convert(data, to, n, false);
-    return to;
+    gather_from(conversion, axes, axes->count, data, scratch);
+    return scratch;
 }

@@ -26,8 +26,8 @@ struct conversion {
 /* Scratch bytes for n elements. */
 size_t gather_bytes(const struct conversion *conversion, ptrdiff_t n);
 
-/* The n elements of some axes, contiguous and converted: in scratch memory, or where they are. */
+/* The elements of some axes, contiguous and converted, in scratch memory. */
 const char *gather(const struct conversion *conversion, const struct axes *axes, const char *data,
-                   ptrdiff_t n, char *scratch);
+                   char *scratch);
 
 #endif

@@ -125,9 +125,8 @@ static struct elements elements_of(const struct reduction *reduction, const char
     }
     struct axes axes = *inner;
     axes.axis[axes.count - 1].n = n;
-    const ptrdiff_t gathered = size_from(&axes, 0);
-    return (struct elements){gather(&reduction->conversion, &axes, data, gathered, scratch),
-                             (ptrdiff_t)reduction->kernel->item_size, gathered};
+    return (struct elements){gather(&reduction->conversion, &axes, data, scratch),
+                             (ptrdiff_t)reduction->kernel->item_size, size_from(&axes, 0)};
 }
 
 static size_t bytes_to_gather(const struct reduction *reduction, ptrdiff_t n)
@@ -314,7 +313,7 @@ static struct reduction_split split_by_elements(const struct reduction *reductio
 /* ---- by columns ---- */
 
 static void reduce_columns(const struct reduction_split *split, const char *data, ptrdiff_t columns,
-                           ptrdiff_t rows, bool onto, char *scratch, char *sums)
+                           ptrdiff_t rows, bool onto, char *sums)
 {
     const struct reduction *reduction = split->reduction;
     const struct reduction_kernel *kernel = reduction->kernel;
@@ -325,11 +324,8 @@ static void reduce_columns(const struct reduction_split *split, const char *data
                             sums);
         return;
     }
-    const struct conversion as_stored = {reduction->conversion.from_size, 0, NULL};
-    const struct axes axes = {1, {{columns, next, 0}}};
     for (ptrdiff_t row = 0; row < rows; row++) {
-        const char *gathered = gather(&as_stored, &axes, data + row * step, columns, scratch);
-        reduction->conversion.convert(gathered, sums, columns, onto || row > 0);
+        reduction->conversion.convert(data + row * step, next, sums, columns, onto || row > 0);
     }
 }
 
@@ -354,11 +350,11 @@ static void run_columns(const struct reduction_split *split, ptrdiff_t block, ch
     char *sums =
         split->cuts > 1
             ? split->partials + (others * split->cuts + cut) * axis.n * sum_size + first * sum_size
-            : scratch + split->gathered_bytes;
+            : scratch;
     const ptrdiff_t times = size_from(&repeated, 1);
     for (ptrdiff_t i = 0; i < times; i++) {
         reduce_columns(split, data + offset_of(&repeated, 1, i, false), columns,
-                       fastest(&repeated).n, i > 0, scratch, sums);
+                       fastest(&repeated).n, i > 0, sums);
     }
     if (split->cuts == 1) {
         store(reduction, sums, first * axis.out_step + offset_of(&reduction->kept, 1, others, true),
@@ -407,9 +403,6 @@ static struct reduction_split split_by_columns(const struct reduction *reduction
         .results = results,
         .slices = slices,
         .cuts = 1,
-        .gathered_bytes = reduction->conversion.convert != NULL
-                              ? gather_bytes(&reduction->conversion, results)
-                              : 0,
     };
     if (kernel->any_order && slices * others < wanted) {
         for (int i = 1; i < reduction->repeated.count; i++) {
@@ -422,11 +415,10 @@ static struct reduction_split split_by_columns(const struct reduction *reduction
     }
     split.blocks = others * slices * split.cuts;
     split.chunk = ceiling(REDUCTION_CHUNK_BYTES, total_bytes(reduction) / split.blocks + 1);
-    split.scratch_bytes = split.gathered_bytes;
     if (split.cuts > 1) {
         split.partial_bytes = (size_t)(others * split.cuts * all * sum_size);
     } else {
-        split.scratch_bytes += (size_t)(results * sum_size);
+        split.scratch_bytes = (size_t)(results * sum_size);
     }
     return split;
 }

@@ -37,8 +37,9 @@ static inline ptrdiff_t reduction_half(ptrdiff_t parts)
     return parts / 2 / 8 * 8;
 }
 
-/* Converts n contiguous elements to a reduction's dtype; `onto`: adds them to what is there. */
-typedef void convert_elements(const void *from, void *to, ptrdiff_t n, bool onto);
+/* Converts n elements, `step` bytes apart, to contiguous ones of a reduction's dtype; `onto`: adds them to
+ * what is there. */
+typedef void convert_elements(const char *from, ptrdiff_t step, void *to, ptrdiff_t n, bool onto);
 
 struct conversion_kernel {
     char kind; /* as numpy.dtype.kind */

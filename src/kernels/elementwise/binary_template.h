@@ -31,6 +31,7 @@
 #define load_partial JOIN(load_partial, DTYPE)
 #define partial_vectors JOIN(partial_vectors, DTYPE)
 #define strided JOIN(strided, DTYPE)
+#define repeated JOIN(repeated, DTYPE)
 #define run JOIN(run, DTYPE)
 
 typedef ELEMENT element;
@@ -178,6 +179,16 @@ INLINE void strided(char *const data[], const ptrdiff_t step[], ptrdiff_t n,
     }
 }
 
+/* All elements have one value: of broadcast operands. */
+INLINE void repeated(char *const data[], ptrdiff_t n, element (*value)(element, element))
+{
+    const element one = value(*(const element *)data[0], *(const element *)data[1]);
+    element *out = (element *)data[2];
+    for (ptrdiff_t k = 0; k < n; k++) {
+        out[k] = one;
+    }
+}
+
 /* Inlined with constant functions: each op gets loops of its own. */
 INLINE void run(char *const data[], const ptrdiff_t step[], ptrdiff_t n, bool stream,
                 element (*value)(element, element), vector (*vector_value)(vector, vector))
@@ -191,6 +202,8 @@ INLINE void run(char *const data[], const ptrdiff_t step[], ptrdiff_t n, bool st
         contiguous(a, b, out, n, true, false, stream, value, vector_value);
     } else if (step[2] == size && step[0] == 0 && step[1] == size) {
         contiguous(a, b, out, n, false, true, stream, value, vector_value);
+    } else if (step[2] == size && step[0] == 0 && step[1] == 0) {
+        repeated(data, n, value);
     } else {
         strided(data, step, n, value);
     }
@@ -263,6 +276,7 @@ static const struct kernel JOIN(rows, DTYPE)[] = {
 #undef load_partial
 #undef partial_vectors
 #undef strided
+#undef repeated
 #undef run
 #undef DTYPE
 #undef CLASS

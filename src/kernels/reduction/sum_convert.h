@@ -26,7 +26,7 @@ INLINE void widen_eight(const float16 *from, float to[8])
 }
 #endif
 
-INLINE void convert_some(const float16 *from, stored *to, ptrdiff_t n, bool onto)
+INLINE void convert_some(const float16 from[8], stored *to, ptrdiff_t n, bool onto)
 {
     float single[8];
     widen_eight(from, single);
@@ -35,32 +35,46 @@ INLINE void convert_some(const float16 *from, stored *to, ptrdiff_t n, bool onto
     }
 }
 
-static void convert_halves(const void *from, void *to, ptrdiff_t n, bool onto)
+static void convert_halves(const char *from, ptrdiff_t step, void *to, ptrdiff_t n, bool onto)
 {
-    const float16 *x = from;
     stored *y = to;
-    for (; n >= 8; n -= 8) {
-        convert_some(x, y, 8, onto);
-        x += 8;
-        y += 8;
+    for (; n >= 8 && step == sizeof(float16); n -= 8, y += 8, from += 8 * sizeof(float16)) {
+        convert_some((const float16 *)from, y, 8, onto);
     }
-    float16 last[8] = {0};
-    memcpy(last, x, (size_t)n * sizeof *last);
-    convert_some(last, y, n, onto);
+    for (; n > 0; n -= 8, y += 8, from += 8 * step) {
+        const ptrdiff_t taken = n < 8 ? n : 8;
+        float16 some[8] = {0};
+        for (ptrdiff_t i = 0; i < taken; i++) {
+            some[i] = *(const float16 *)(from + i * step);
+        }
+        convert_some(some, y, taken, onto);
+    }
 }
 #endif
 
 #define CONVERT(c_type) JOIN(convert, c_type)
 #define FROM(kind, c_type)                                                                         \
-    static void CONVERT(c_type)(const void *from, void *to, ptrdiff_t n, bool onto)                \
+    /* Inlined with constants: contiguous elements get loops of vectors. */                        \
+    INLINE void JOIN(convert_step, c_type)(const char *from, ptrdiff_t step, stored *restrict y,   \
+                                           ptrdiff_t n, bool onto)                                 \
     {                                                                                              \
-        const c_type *restrict x = from;                                                           \
-        stored *restrict y = to;                                                                   \
-        for (ptrdiff_t i = 0; i < n * PARTS && onto; i++) {                                        \
-            y[i] += (stored)x[i];                                                                  \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                        \
+            for (int part = 0; part < PARTS; part++) {                                             \
+                const stored x = (stored)((const c_type *)(from + i * step))[part];                \
+                y[i * PARTS + part] = onto ? y[i * PARTS + part] + x : x;                          \
+            }                                                                                      \
         }                                                                                          \
-        for (ptrdiff_t i = 0; i < n * PARTS && !onto; i++) {                                       \
-            y[i] = (stored)x[i];                                                                   \
+    }                                                                                              \
+    static void CONVERT(c_type)(const char *from, ptrdiff_t step, void *to, ptrdiff_t n,           \
+                                bool onto)                                                         \
+    {                                                                                              \
+        const ptrdiff_t next = PARTS * sizeof(c_type);                                             \
+        if (step == next && onto) {                                                                \
+            JOIN(convert_step, c_type)(from, next, to, n, true);                                   \
+        } else if (step == next) {                                                                 \
+            JOIN(convert_step, c_type)(from, next, to, n, false);                                  \
+        } else {                                                                                   \
+            JOIN(convert_step, c_type)(from, step, to, n, onto);                                   \
         }                                                                                          \
     }
 CONVERSIONS

@@ -98,7 +98,33 @@ NOINLINE void gather_descending(const char *data, ptrdiff_t n, stored *restrict 
     }
 }
 
-/* The running sums of a leaf's strided elements in scalar registers: filling vectors costs more. */
+#if PARTS == 2
+typedef accumulator pair __attribute__((vector_size(2 * sizeof(accumulator))));
+
+INLINE pair load_pair(const char *from)
+{
+    pair loaded;
+    memcpy(&loaded, from, sizeof loaded);
+    return loaded;
+}
+
+/* Four running sums of a leaf's strided complex elements. */
+NOINLINE sum sum_strided_leaf(const char *data, ptrdiff_t step, ptrdiff_t n)
+{
+    pair a = load_pair(data), b = load_pair(data + step), c = load_pair(data + 2 * step),
+         d = load_pair(data + 3 * step);
+    for (n -= 4, data += 4 * step; n >= 4; n -= 4, data += 4 * step) {
+        a += load_pair(data), b += load_pair(data + step);
+        c += load_pair(data + 2 * step), d += load_pair(data + 3 * step);
+    }
+    pair all = (a + b) + (c + d);
+    for (; n > 0; n--, data += step) {
+        all += load_pair(data);
+    }
+    return (sum){{all[0], all[1]}};
+}
+#else
+/* Eight running sums of a leaf's strided elements in scalar registers: filling vectors costs more. */
 SCALAR static sum sum_strided_leaf(const char *data, ptrdiff_t step, ptrdiff_t n)
 {
     const ptrdiff_t second = step, third = 2 * step, fourth = 3 * step;
@@ -122,11 +148,12 @@ SCALAR static sum sum_strided_leaf(const char *data, ptrdiff_t step, ptrdiff_t n
     }
     return result;
 }
+#endif
 
 NOINLINE sum sum_strided(const char *data, ptrdiff_t step, ptrdiff_t n)
 {
     const bool is_descending = PARTS == 1 && step == -(ptrdiff_t)sizeof(stored);
-    const bool is_gathered = PARTS == 2 || sizeof(stored) < sizeof(accumulator) || is_descending;
+    const bool is_gathered = sizeof(stored) < sizeof(accumulator) || is_descending;
     if (is_gathered && n * PARTS <= GATHERED_PARTS) {
         stored gathered[GATHERED_PARTS];
         if (is_descending) {
@@ -136,7 +163,7 @@ NOINLINE sum sum_strided(const char *data, ptrdiff_t step, ptrdiff_t n)
         }
         return sum_contiguous((const char *)gathered, n * PARTS);
     }
-    if (!is_gathered && n <= REDUCTION_LEAF_PARTS) {
+    if (!is_gathered && n * PARTS <= REDUCTION_LEAF_PARTS) {
         return sum_strided_leaf(data, step, n);
     }
     const ptrdiff_t half = reduction_half(n * PARTS) / PARTS;
