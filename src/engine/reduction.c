@@ -22,13 +22,13 @@ struct reduction_split {
     const struct reduction *reduction;
     void (*run)(const struct reduction_split *split, ptrdiff_t block, char *scratch);
     ptrdiff_t blocks, chunk;
-    ptrdiff_t results;    /* of the fastest kept axis in a block */
-    ptrdiff_t slices;     /* of the fastest kept axis: so many blocks side by side */
-    ptrdiff_t calls;      /* inner calls for a result */
-    ptrdiff_t first_call; /* by elements: of this batch */
-    int halvings;         /* by elements: an inner call is 2^halvings blocks */
-    int cut; /* by columns: the repeated axis that is cut into `cuts`, each with results of */
-    ptrdiff_t cuts;        /* its own, which are combined in the end */
+    ptrdiff_t results;     /* of the fastest kept axis in a block */
+    ptrdiff_t slices;      /* of the fastest kept axis: so many blocks side by side */
+    ptrdiff_t calls;       /* inner calls for a result */
+    ptrdiff_t first_call;  /* by elements: of this batch */
+    int halvings;          /* by elements: an inner call is 2^halvings blocks */
+    int cut;               /* by columns: the repeated axis that is cut into `cuts`, */
+    ptrdiff_t cuts;        /* each with results of its own, which are combined in the end */
     bool from_memory;      /* the operand is larger than the caches */
     size_t scratch_bytes;  /* of each thread */
     size_t gathered_bytes; /* the part of it where elements are gathered */
