@@ -28,6 +28,16 @@ def _swap(theirs, ours):
                     setattr(module, attribute, ours)
 
 
+METHODS = {
+    "sum": "add",
+    "prod": "multiply",
+    "maximum": "maximum",
+    "minimum": "minimum",
+    "any": "logical_or",
+    "all": "logical_and",
+}
+
+
 def pytest_configure():
     global _threads_run_before
     if MODE == "plain":
@@ -43,9 +53,9 @@ def pytest_configure():
         _numc_test.count_calls(ours)
         if MODE == "redirect":
             _numc_test.redirect(theirs, ours)
-    # Bound methods behind ndarray.sum and ndarray.prod.
-    np._core._methods.umr_sum = numc_ufuncs.add.reduce
-    np._core._methods.umr_prod = numc_ufuncs.multiply.reduce
+    # Bound methods behind ndarray.sum, prod, max, min, any and all.
+    for name, ufunc in METHODS.items():
+        setattr(np._core._methods, f"umr_{name}", getattr(numc_ufuncs, ufunc).reduce)
     numc_ufuncs.set_config(threads=THREADS)
     _numc_test.set_policy(*json.loads(os.environ["NUMC_SUITE_POLICY"]))
     _threads_run_before = numc_ufuncs._core.regions()
