@@ -162,6 +162,26 @@ MUTATIONS = {
         "all.n = second ? all.n - half : half;",
         "all.n = second ? all.n - half - 1 : half;",
     ),
+    "inner calls of a buffer": (
+        "src/numpy/reduction_plan.c",
+        "is_buffered ? Py_MIN(fit, length) : length",
+        "length",
+    ),
+    "zeros of both signs": (
+        "src/engine/signed_zeros.c",
+        "return has_zero(&reduction->kept",
+        "return false && has_zero(&reduction->kept",
+    ),
+    "the block that ends a search": (
+        "src/engine/reduction.c",
+        "const char final = (char)reduction->kernel->final;",
+        "const char final = !(char)reduction->kernel->final;",
+    ),
+    "conversions of strided elements": (
+        "src/engine/gather.c",
+        "conversion->convert(from, axis.step, to, axis.n, false);",
+        "conversion->convert(from, (ptrdiff_t)conversion->from_size, to, axis.n, false);",
+    ),
 }
 
 
