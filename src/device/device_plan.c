@@ -99,10 +99,10 @@ static void choose_extents(struct device_plan *plan)
     }
 }
 
-/* Whether the operand's panels, once uploaded, all stay on the device (plans `in_turns`). */
-static bool comes_in_turns(const struct device_plan *plan, enum operand operand)
+/* Whether the operand's panels, once uploaded, all stay on the device (plans `alternates`). */
+static bool stays_on_device(const struct device_plan *plan, enum operand operand)
 {
-    return plan->in_turns && operand != OPERAND_C;
+    return plan->alternates && operand != OPERAND_C;
 }
 
 static void describe(struct device_plan *plan)
@@ -135,9 +135,9 @@ static void describe(struct device_plan *plan)
     c->transposed = false;
     for (enum operand i = OPERAND_A; i < OPERANDS; i++) {
         struct panels *panels = &plan->panels[i];
-        panels->count = !comes_in_turns(plan, i) ? divide_up(plan->tiles, panels->uses)
-                        : i == OPERAND_A         ? plan->row_count
-                                                 : plan->column_count;
+        panels->count = !stays_on_device(plan, i) ? divide_up(plan->tiles, panels->uses)
+                        : i == OPERAND_A          ? plan->row_count
+                                                  : plan->column_count;
         panels->bytes = (panels->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     }
 }
@@ -150,7 +150,7 @@ static void choose_depths(struct device_plan *plan, ptrdiff_t depth)
         /* Two buffers are enough for a panel that several tiles use: the next is uploaded
          * meanwhile. */
         panels->depth = at_most(panels->count, panels->uses == 1 ? depth : at_most(depth, 2));
-        if (comes_in_turns(plan, i)) {
+        if (stays_on_device(plan, i)) {
             panels->depth = panels->count;
         }
         panels->offset = plan->bytes;
@@ -196,40 +196,40 @@ static bool fits(struct device_plan *plan, size_t budget)
 
 /* Whether the product takes longer than the upload of a and b and than the download of c: then the
  * device should begin before all of b is uploaded. */
-static bool gains_by_turns(const struct matmul_task *task)
+static bool gains_by_alternating(const struct matmul_task *task)
 {
     const ptrdiff_t extent =
         at_most(at_most(task->product.m, task->product.n), 2 * task->product.k);
-    ptrdiff_t least = LEAST_TURNS_EXTENT;
+    ptrdiff_t least = LEAST_ALTERNATING_EXTENT;
     if (task->type.kind == ELEMENT_FLOAT && task->type.size != 4) { /* on tensor cores */
-        least = task->type.size == 8 ? LEAST_TURNS_EXTENT_DOUBLE : PTRDIFF_MAX;
+        least = task->type.size == 8 ? LEAST_ALTERNATING_EXTENT_DOUBLE : PTRDIFF_MAX;
     }
     return task->product.batch == 1 && extent >= least;
 }
 
-static ptrdiff_t extent_in_turns(ptrdiff_t extent)
+static ptrdiff_t alternating_extent(ptrdiff_t extent)
 {
     enum { LEAST_COUNT = 4 };
-    return extent_of_panel(extent, at_least(extent / MOST_TURNS_EXTENT, LEAST_COUNT));
+    return extent_of_panel(extent, at_least(extent / MOST_ALTERNATING_EXTENT, LEAST_COUNT));
 }
 
-bool plan_make_in_turns(struct device_plan *plan, const struct matmul_task *task, size_t budget)
+bool plan_make_alternating(struct device_plan *plan, const struct matmul_task *task, size_t budget)
 {
     plan->task = stored_by_rows(task);
-    plan->in_turns = true;
+    plan->alternates = true;
     plan->batch = 1;
-    plan->rows = extent_in_turns(plan->task.product.m);
-    plan->columns = extent_in_turns(plan->task.product.n);
+    plan->rows = alternating_extent(plan->task.product.m);
+    plan->columns = alternating_extent(plan->task.product.n);
     return fits(plan, budget);
 }
 
 bool plan_make(struct device_plan *plan, const struct matmul_task *task, size_t budget)
 {
-    if (gains_by_turns(task) && plan_make_in_turns(plan, task, budget)) {
+    if (gains_by_alternating(task) && plan_make_alternating(plan, task, budget)) {
         return true;
     }
     plan->task = stored_by_rows(task);
-    plan->in_turns = false;
+    plan->alternates = false;
     choose_extents(plan);
     do {
         if (fits(plan, budget)) {
@@ -244,7 +244,7 @@ struct tile_origin {
     ptrdiff_t batch, row, column;
 };
 
-/* Order of tiles when panels of a and b are uploaded in turns: a square that grows by a column and
+/* Order of tiles when panels of a and b are uploaded alternately: a square that grows by a column and
  * a row, then what is left of the longer side. */
 static struct tile_origin origin_in_turn(const struct device_plan *plan, ptrdiff_t tile)
 {
@@ -271,7 +271,7 @@ static struct tile_origin origin_in_turn(const struct device_plan *plan, ptrdiff
 
 static struct tile_origin origin_of(const struct device_plan *plan, ptrdiff_t tile)
 {
-    if (plan->in_turns) {
+    if (plan->alternates) {
         return origin_in_turn(plan, tile);
     }
     const bool stays = is_shared(&plan->task, &plan->task.product.b);
@@ -294,7 +294,7 @@ struct plan_tile plan_tile(const struct device_plan *plan, ptrdiff_t index)
     for (int i = 0; i < OPERANDS; i++) {
         tile.panel[i] = index / plan->panels[i].uses;
     }
-    if (plan->in_turns) {
+    if (plan->alternates) {
         tile.panel[OPERAND_A] = origin.row / plan->rows;
         tile.panel[OPERAND_B] = origin.column / plan->columns;
     }
@@ -303,7 +303,7 @@ struct plan_tile plan_tile(const struct device_plan *plan, ptrdiff_t index)
 
 bool plan_tile_is_first(const struct device_plan *plan, ptrdiff_t index, enum operand operand)
 {
-    if (comes_in_turns(plan, operand)) {
+    if (stays_on_device(plan, operand)) {
         const struct tile_origin origin = origin_of(plan, index);
         return (operand == OPERAND_A ? origin.column : origin.row) == 0;
     }

@@ -34,7 +34,7 @@ static inline bool panel_is_contiguous(const struct panel *panel, size_t size)
  * i % depth of the device. */
 struct panels {
     ptrdiff_t count;
-    ptrdiff_t uses; /* consecutive tiles that use the same panel, unless `in_turns` */
+    ptrdiff_t uses; /* consecutive tiles that use the same panel, unless `alternates` */
     ptrdiff_t depth;
     size_t bytes;  /* of a buffer */
     size_t offset; /* of the first one */
@@ -47,7 +47,7 @@ struct device_plan {
     struct matmul_task task;        /* as given, or transposed so that c is stored by rows */
     ptrdiff_t batch, rows, columns; /* extents of a tile */
     ptrdiff_t batches, row_count, column_count, tiles;
-    bool in_turns; /* panels of a and b are uploaded alternately, and all stay on the device */
+    bool alternates; /* panels of a and b are uploaded alternately, and all stay on the device */
     struct panels panels[OPERANDS];
     size_t spare_offset; /* of scratch memory of c's size, one per stream; 0: none is needed */
     size_t bytes;        /* on the device */
@@ -61,8 +61,8 @@ struct plan_tile {
 /* Plans with at most `budget` bytes on the device; false if that is impossible. */
 bool plan_make(struct device_plan *plan, const struct matmul_task *task, size_t budget);
 
-/* The same with `in_turns`: for a single product whose operands fit as a whole. */
-bool plan_make_in_turns(struct device_plan *plan, const struct matmul_task *task, size_t budget);
+/* The same with `alternates`: for a single product whose operands fit as a whole. */
+bool plan_make_alternating(struct device_plan *plan, const struct matmul_task *task, size_t budget);
 
 struct plan_tile plan_tile(const struct device_plan *plan, ptrdiff_t index);
 

@@ -182,7 +182,7 @@ def last_call():
     dict or None
         ``op``, ``device``, ``reason`` (why there), ``seconds`` and ``threads``, which are None for
         calls that are too small to be looked at. Of a call whose operands NumPy hands over in
-        several pieces, the last piece. None before the first call.
+        several parts, the last part. None before the first call.
     """
     return _core.last_call()
 

@@ -86,7 +86,7 @@ static void check_random_tasks(void)
     expect(tiles > 20 * RANDOM_TASKS, "too few tiles: %ld", tiles);
 }
 
-/* Several pieces and panels each. */
+/* Several chunks and panels each. */
 static void check_large_tasks(void)
 {
     static const ptrdiff_t shapes[][4] = {
@@ -126,7 +126,7 @@ static struct matmul_task task_without_data(struct element_type type, ptrdiff_t 
     };
 }
 
-static void check_what_gains_by_turns(void)
+static void check_what_gains_by_alternating(void)
 {
     static const struct {
         struct element_type type;
@@ -146,19 +146,19 @@ static void check_what_gains_by_turns(void)
             task_without_data(cases[i].type, cases[i].m, cases[i].n, cases[i].k);
         struct device_plan plan;
         expect(plan_make(&plan, &task, (size_t)1 << 40), "no plan");
-        expect(plan.in_turns == cases[i].gains, "case %zu: turns", i);
+        expect(plan.alternates == cases[i].gains, "case %zu: alternates", i);
         const size_t too_little = plan.panels[OPERAND_A].bytes + plan.panels[OPERAND_B].bytes;
-        expect(plan_make(&plan, &task, too_little) && !plan.in_turns, "case %zu: they fit?", i);
+        expect(plan_make(&plan, &task, too_little) && !plan.alternates, "case %zu: they fit?", i);
     }
 }
 
 /* Every tile once, and every part of an operand first at the tile that says so. */
-static void check_order_of_turns(ptrdiff_t m, ptrdiff_t n)
+static void check_alternating_order(ptrdiff_t m, ptrdiff_t n)
 {
     const struct matmul_task task =
         task_without_data((struct element_type){ELEMENT_FLOAT, 4}, m, n, 1);
     struct device_plan plan;
-    expect(plan_make_in_turns(&plan, &task, (size_t)1 << 40), "no turns");
+    expect(plan_make_alternating(&plan, &task, (size_t)1 << 40), "does not alternate");
     bool *done = calloc((size_t)plan.tiles, sizeof *done);
     ptrdiff_t elements = 0, panels[] = {0, 0};
     for (ptrdiff_t tile = 0; tile < plan.tiles; tile++) {
@@ -177,7 +177,7 @@ static void check_order_of_turns(ptrdiff_t m, ptrdiff_t n)
     free(done);
 }
 
-static void check_products_in_turns(void)
+static void check_alternating_products(void)
 {
     struct device *device = fake_new((size_t)1 << 30);
     struct pipeline *pipeline = pipeline_new(device, 0);
@@ -186,12 +186,12 @@ static void check_products_in_turns(void)
         struct problem problem =
             make_problem(types[random_below(sizeof types / sizeof types[0])], 1, m, n, 3);
         struct device_plan plan;
-        expect(plan_make_in_turns(&plan, &problem.task, device->memory), "no turns");
+        expect(plan_make_alternating(&plan, &problem.task, device->memory), "does not alternate");
         threads_set_for_this_thread(1 + (int)random_below(5));
         struct pipeline_report report;
         const enum status status = pipeline_run(pipeline, &plan, &report);
-        expect(status == STATUS_OK, "turns: status %d", (int)status);
-        check_memory(&problem, status, "turns");
+        expect(status == STATUS_OK, "alternating: status %d", (int)status);
+        check_memory(&problem, status, "alternating");
         free_problem(&problem);
     }
     delete_both(pipeline, device);
@@ -367,12 +367,12 @@ int main(void)
     check_nonfinite();
     check_random_tasks();
     check_large_tasks();
-    check_what_gains_by_turns();
-    check_order_of_turns(4096, 4096);
-    check_order_of_turns(4100, 30000);
-    check_order_of_turns(30000, 4100);
-    check_order_of_turns(9000, 13001);
-    check_products_in_turns();
+    check_what_gains_by_alternating();
+    check_alternating_order(4096, 4096);
+    check_alternating_order(4100, 30000);
+    check_alternating_order(30000, 4100);
+    check_alternating_order(9000, 13001);
+    check_alternating_products();
     check_spare_memory();
     check_too_little_memory();
     check_callers();

@@ -84,15 +84,15 @@ static void check_nested(void)
 
 struct work {
     _Atomic int next, done, at_work;
-    int pieces;
-    int64_t worker_ns; /* how long a worker takes for a piece */
+    int chunks;
+    int64_t worker_ns; /* how long a worker takes for a chunk */
 };
 
-static void take_pieces(void *context, int index)
+static void take_chunks(void *context, int index)
 {
     struct work *work = context;
     work->at_work++;
-    while (work->next < work->pieces && atomic_fetch_add(&work->next, 1) < work->pieces) {
+    while (work->next < work->chunks && atomic_fetch_add(&work->next, 1) < work->chunks) {
         const int64_t end = clock_ns() + (index == 0 ? 0 : work->worker_ns);
         while (clock_ns() < end) {
         }
@@ -135,10 +135,10 @@ static void check_late_workers(void)
 {
     int most = 0, least = THREADS;
     for (int round = 0; round < SHORT_ROUNDS; round++) {
-        struct work work = {.pieces = round % 40};
-        const int ran = region_run(&policy, THREADS, take_pieces, &work);
+        struct work work = {.chunks = round % 40};
+        const int ran = region_run(&policy, THREADS, take_chunks, &work);
         const int at_work = work.at_work;
-        expect(work.done == work.pieces, "%d of %d pieces were done", work.done, work.pieces);
+        expect(work.done == work.chunks, "%d of %d chunks were done", work.done, work.chunks);
         expect(at_work == 0, "%d threads were at work after their region", at_work);
         most = ran > most ? ran : most;
         least = ran < least ? ran : least;
@@ -151,21 +151,21 @@ static void check_late_workers(void)
 static void come_late(void *context, int index)
 {
     struct work *work = context;
-    while (index != 0 && work->done < work->pieces) {
+    while (index != 0 && work->done < work->chunks) {
         sched_yield();
     }
-    take_pieces(work, index);
+    take_chunks(work, index);
 }
 
 static void check_workers_without_work(void)
 {
     for (int awaits = 0; awaits < 2; awaits++) {
         for (int round = 0; round < ROUNDS; round++) {
-            struct work work = {.pieces = 1 + round};
+            struct work work = {.chunks = 1 + round};
             const int ran = region_run(awaits ? &awaiting : &production, THREADS, come_late, &work);
             expect(ran == THREADS || !awaits, "%d of %d threads came", ran, THREADS);
-            expect(work.done == work.pieces && work.at_work == 0, "%d of %d pieces were done",
-                   work.done, work.pieces);
+            expect(work.done == work.chunks && work.at_work == 0, "%d of %d chunks were done",
+                   work.done, work.chunks);
         }
     }
 }
@@ -175,14 +175,14 @@ static void check_sleeping(void)
     for (int round = 0; round < 3; round++) {
         while (!others_sleep()) {
         }
-        /* The caller is done long before a worker that took a piece, and sleeps, too. */
-        struct work work = {.pieces = 20, .worker_ns = 2000000};
+        /* The caller is done long before a worker that took a chunk, and sleeps, too. */
+        struct work work = {.chunks = 20, .worker_ns = 2000000};
         int ran = 1;
         while (ran == 1) {
             work.next = work.done = 0;
-            work.pieces *= 10;
-            ran = region_run(&policy, THREADS, take_pieces, &work);
-            expect(work.done == work.pieces, "%d of %d pieces were done", work.done, work.pieces);
+            work.chunks *= 10;
+            ran = region_run(&policy, THREADS, take_chunks, &work);
+            expect(work.done == work.chunks, "%d of %d chunks were done", work.done, work.chunks);
         }
     }
 }
@@ -361,9 +361,9 @@ static void *call_until_stopped(void *unused)
 {
     (void)unused;
     while (!stops) {
-        struct work work = {.pieces = 3};
-        region_run(&production, THREADS, take_pieces, &work);
-        expect(work.done == work.pieces, "%d of %d pieces were done", work.done, work.pieces);
+        struct work work = {.chunks = 3};
+        region_run(&production, THREADS, take_chunks, &work);
+        expect(work.done == work.chunks, "%d of %d chunks were done", work.done, work.chunks);
     }
     return NULL;
 }
