@@ -335,7 +335,7 @@ def test_operations_without_order_are_numpys(seed, reductions):
 @pytest.mark.skipif(not has_methods, reason="this NumPy's ufuncs have no attributes to shadow by")
 @pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin"])
 @pytest.mark.parametrize("dtype", "efd")
-def test_the_order_decides_between_zeros(name, dtype):
+def test_the_order_decides_between_zeros(name, dtype, all_workers_come):
     """Only where there are both: then NumPy's order does."""
     ours, theirs = getattr(nc, name), getattr(np, name)
     worst = -1 if name in ("maximum", "fmax") else 1

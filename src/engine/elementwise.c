@@ -106,16 +106,6 @@ static void learn(struct elementwise *loop, ptrdiff_t elements, int64_t ns)
     atomic_store_explicit(&loop->break_even, learnt, memory_order_relaxed);
 }
 
-/* Whether no call has found the workers asleep for a while; those that do so first are not to wake
- * them. */
-static bool is_first_cold_call(void)
-{
-    static _Atomic int64_t cold_call_ns;
-    const int64_t now = clock_ns();
-    const int64_t before = atomic_exchange_explicit(&cold_call_ns, now, memory_order_relaxed);
-    return before == 0 || now - before > COLD_AGAIN_WITHIN_NS;
-}
-
 int elementwise_threads(const struct elementwise *loop, ptrdiff_t n)
 {
     const ptrdiff_t least = break_even(loop);
@@ -124,7 +114,7 @@ int elementwise_threads(const struct elementwise *loop, ptrdiff_t n)
     }
     const int threads = threads_limit().threads;
     if (threads == 1 || (loop->policy->threshold == 0 && n / COLD_BREAK_EVENS < least &&
-                         region_is_cold(threads) && is_first_cold_call())) {
+                         region_leaves_asleep(threads))) {
         return 1;
     }
     return loop->allows_threads == NULL || loop->allows_threads(loop) ? threads : 1;

@@ -13,11 +13,8 @@ enum {
      * spin. `python benchmarks/never_slower.py` */
     BREAK_EVEN_NS = 20000,
     /* In calls of so many times that, threads pay even if workers must be woken, which takes some tens of
-     * us. Shorter ones wake them only if another has found them asleep within this time: a program that
-     * goes on calling gains, one that calls now and then does not. Cold cells of
-     * `python benchmarks/never_slower.py` */
+     * us. Cold cells of `python benchmarks/never_slower.py` */
     COLD_BREAK_EVENS = 5,
-    COLD_AGAIN_WITHIN_NS = 5000000,
     /* Taking a chunk pays from so many parts of that on. `python benchmarks/compare.py --worst` */
     CHUNK_PARTS_OF_BREAK_EVEN = 16,
 

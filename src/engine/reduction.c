@@ -438,8 +438,13 @@ int reduction_threads(const struct reduction *reduction)
     const ptrdiff_t pays = forced != 0 ? forced
                            : is_near   ? REDUCTION_THREADS_BYTES / item
                                        : REDUCTION_THREADS_ELEMENTS;
-    return total_bytes(reduction) / item >= pays && region_available() ? threads_limit().threads
-                                                                       : 1;
+    const ptrdiff_t n = total_bytes(reduction) / item;
+    if (n < pays || !region_available()) {
+        return 1;
+    }
+    const int threads = threads_limit().threads;
+    const bool is_short = forced == 0 && n / REDUCTION_COLD_BREAK_EVENS < pays;
+    return is_short && threads > 1 && region_leaves_asleep(threads) ? 1 : threads;
 }
 
 static struct reduction_split split_reduction(const struct reduction *reduction, int threads)

@@ -1,10 +1,14 @@
 /* Runs a function on several threads, and keeps concurrent callers within the machine. */
+#include "clock.h"
 #include "pool.h"
 #include "region.h"
 
 #include <fenv.h>
 #include <omp.h>
 #include <pthread.h>
+
+/* A program whose calls follow each other so soon goes on calling. */
+enum { COLD_AGAIN_WITHIN_NS = 5000000 };
 
 struct region {
     region_share *share;
@@ -46,6 +50,17 @@ bool region_available(void)
 bool region_is_cold(int threads)
 {
     return pool_is_asleep(threads - 1);
+}
+
+bool region_leaves_asleep(int threads)
+{
+    static _Atomic int64_t cold_call_ns;
+    if (!region_is_cold(threads)) {
+        return false;
+    }
+    const int64_t now = clock_ns();
+    const int64_t before = atomic_exchange_explicit(&cold_call_ns, now, memory_order_relaxed);
+    return before == 0 || now - before > COLD_AGAIN_WITHIN_NS;
 }
 
 int region_active(void)

@@ -25,6 +25,10 @@ bool region_available(void);
  * to 5, until all compute. An estimate, from one load. */
 bool region_is_cold(int threads);
 
+/* Whether a short call of `threads` threads should do without workers that sleep: none has found them so
+ * for some ms. A program that goes on calling gains by waking them, one that calls now and then does not. */
+bool region_leaves_asleep(int threads);
+
 /* Threads that region_run with more than one thread occupies now, callers included. */
 int region_active(void);
 
