@@ -478,8 +478,13 @@ static void check_spin(void)
     pool_set_spin_us(WORKER_SPIN_US);
 }
 
-/* At the start of the process: sanitizers and emulators have threads of their own. */
+/* Sanitizers and emulators have threads of their own, from the first one of the process on. */
 static int first_threads;
+
+static void *end_at_once(void *unused)
+{
+    return unused;
+}
 
 static int thread_count(void)
 {
@@ -530,6 +535,9 @@ const char *__tsan_default_options(void)
 int main(int argc, char *argv[])
 {
     alarm(2 * MOST_SECONDS); /* a hang is a failure, not a wait */
+    pthread_t thread;
+    expect(pthread_create(&thread, NULL, end_at_once, NULL) == 0 && pthread_join(thread, NULL) == 0,
+           "no thread");
     first_threads = thread_count();
     threads_initialize(0, "");
     check_late_workers();
