@@ -138,9 +138,12 @@ static const struct operation *operation_of(const char *name)
 bool loop_reduction_of_row(struct loop_reduction *reduction, const PyUFuncObject *ufunc, int row)
 {
     const struct operation *operation = ufunc->nargs == 3 ? operation_of(ufunc->name) : NULL;
+    if (operation == NULL) {
+        return false;
+    }
     const char *types = ufunc->types + row * 3;
     const struct dtype dtype = dtype_of(types[0]);
-    if (operation == NULL || types[1] != types[0] || types[2] != types[0] || dtype.kind == '\0' ||
+    if (types[1] != types[0] || types[2] != types[0] || dtype.kind == '\0' ||
         strchr(operation->kinds, dtype.kind) == NULL || types[0] == NPY_LONGDOUBLE ||
         ufunc->functions[row] == NULL) {
         return false;
