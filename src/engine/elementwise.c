@@ -113,8 +113,7 @@ int elementwise_threads(const struct elementwise *loop, ptrdiff_t n)
         return 1;
     }
     const int threads = threads_limit().threads;
-    if (threads == 1 || (loop->policy->threshold == 0 && n / COLD_BREAK_EVENS < least &&
-                         region_leaves_asleep(threads))) {
+    if (threads == 1 || (loop->policy->threshold == 0 && region_leaves_asleep(threads, n, least))) {
         return 1;
     }
     return loop->allows_threads == NULL || loop->allows_threads(loop) ? threads : 1;

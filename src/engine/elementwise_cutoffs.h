@@ -12,9 +12,6 @@ enum {
     /* Threads pay in calls that take longer than this on one: a region costs 1 to 5 us while its workers
      * spin. `python benchmarks/never_slower.py` */
     BREAK_EVEN_NS = 20000,
-    /* In calls of so many times that, threads pay even if workers must be woken, which takes some tens of
-     * us. Cold cells of `python benchmarks/never_slower.py` */
-    COLD_BREAK_EVENS = 5,
     /* Taking a chunk pays from so many parts of that on. `python benchmarks/compare.py --worst` */
     CHUNK_PARTS_OF_BREAK_EVEN = 16,
 

@@ -443,8 +443,7 @@ int reduction_threads(const struct reduction *reduction)
         return 1;
     }
     const int threads = threads_limit().threads;
-    const bool is_short = forced == 0 && n / REDUCTION_COLD_BREAK_EVENS < pays;
-    return is_short && threads > 1 && region_leaves_asleep(threads) ? 1 : threads;
+    return forced == 0 && region_leaves_asleep(threads, n, pays) ? 1 : threads;
 }
 
 static struct reduction_split split_reduction(const struct reduction *reduction, int threads)

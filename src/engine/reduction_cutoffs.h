@@ -8,7 +8,6 @@ enum {
      * lie apart take half a ns each. */
     REDUCTION_THREADS_BYTES = 800000,
     REDUCTION_THREADS_ELEMENTS = 40000,
-    REDUCTION_COLD_BREAK_EVENS = 5, /* the same where workers sleep, times this */
     /* Operands above exceed the caches: kernels of integers read one row at a time. */
     REDUCTION_FROM_MEMORY_BYTES = 16 << 20,
     /* Least chunk of a thread: taking one costs little of its time. */

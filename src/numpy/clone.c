@@ -120,9 +120,12 @@ static bool is_numpys(const PyUFuncObject *ufunc)
 static void use_loop_reductions(struct clone *clone)
 {
     const PyUFuncObject *original = clone->original;
+    if (!is_numpys(original)) {
+        return;
+    }
     for (int row = 0; row < original->ntypes; row++) {
         struct loop_reduction *reduction = &clone->reductions[row];
-        if (!loop_reduction_of_row(reduction, original, row) || !is_numpys(original)) {
+        if (!loop_reduction_of_row(reduction, original, row)) {
             continue;
         }
         const int type = original->types[row * original->nargs];

@@ -1,6 +1,7 @@
 #include "loop_reduction.h"
 
 #include "dtypes.h"
+#include "kernels/copy/copy_items.h"
 
 #include <string.h>
 
@@ -20,39 +21,6 @@ static void run_loop(const struct reduction_kernel *kernel, void *into, ptrdiff_
     }
 }
 
-/* `size` is a constant where it is inlined. */
-static inline __attribute__((always_inline)) void copy_items_of(size_t size, char *to,
-                                                                ptrdiff_t to_step, const char *from,
-                                                                ptrdiff_t step, ptrdiff_t n)
-{
-    for (ptrdiff_t i = 0; i < n; i++) {
-        memcpy(to + i * to_step, from + i * step, size);
-    }
-}
-
-static void copy_items(const struct reduction_kernel *kernel, char *to, ptrdiff_t to_step,
-                       const char *from, ptrdiff_t step, ptrdiff_t n)
-{
-    const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
-    if (to_step == size && step == size) {
-        memcpy(to, from, (size_t)(n * size));
-        return;
-    }
-    switch (size) {
-    case 1:
-        copy_items_of(1, to, to_step, from, step, n);
-        break;
-    case 2:
-        copy_items_of(2, to, to_step, from, step, n);
-        break;
-    case 4:
-        copy_items_of(4, to, to_step, from, step, n);
-        break;
-    default:
-        copy_items_of(8, to, to_step, from, step, n);
-    }
-}
-
 static void reduce_each(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
                         ptrdiff_t n, ptrdiff_t next, ptrdiff_t count, bool from_memory, void *sums)
 {
@@ -60,10 +28,10 @@ static void reduce_each(const struct reduction_kernel *kernel, const char *data,
     const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
     for (ptrdiff_t k = 0; k < count; k++) {
         /* Some loops write each result: not into the cache line of another thread's. */
-        _Alignas(8) char item[8];
-        copy_items(kernel, item, size, data + k * next, size, 1);
+        _Alignas(16) char item[16];
+        copy_items(kernel->item_size, item, size, data + k * next, size, 1);
         run_loop(kernel, item, 0, data + k * next + step, step, n - 1);
-        copy_items(kernel, (char *)sums + k * size, size, item, size, 1);
+        copy_items(kernel->item_size, (char *)sums + k * size, size, item, size, 1);
     }
 }
 
@@ -74,7 +42,7 @@ static void reduce_rows(const struct reduction_kernel *kernel, const char *data,
     (void)from_memory;
     const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
     if (!onto) {
-        copy_items(kernel, sums, size, data, next, columns);
+        copy_items(kernel->item_size, sums, size, data, next, columns);
     }
     ptrdiff_t row = onto ? 0 : 1;
     while (row < rows && columns <= FEW_COLUMNS) {
@@ -105,7 +73,7 @@ static void store(const struct reduction_kernel *kernel, const void *sums, ptrdi
     if (onto) {
         run_loop(kernel, out, step, sums, size, n);
     } else {
-        copy_items(kernel, out, step, sums, size, n);
+        copy_items(kernel->item_size, out, step, sums, size, n);
     }
 }
 

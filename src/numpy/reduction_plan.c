@@ -94,6 +94,11 @@ static int type_of_dtype(PyObject *dtype, int usual)
     return is_usable ? type : -1;
 }
 
+static const struct reduction_kernel *kernel_of(const struct reduction_op *op, int type)
+{
+    return op != NULL && type >= 0 && type < DTYPES ? op->of_type[type] : NULL;
+}
+
 /* Chooses the kernel and the type of the result; false if there is none. Integers are added modulo 2^64,
  * so their kernel is that of the operand. */
 static bool find_kernel(struct reduction_plan *plan, const struct reduction_op *op)
@@ -106,11 +111,10 @@ static bool find_kernel(struct reduction_plan *plan, const struct reduction_op *
     if (plan->type < 0) {
         return false;
     }
-    const bool is_integer =
-        op->widens && dtype_is_integer(plan->type) && (type == NPY_BOOL || dtype_is_integer(type));
+    const bool is_integer = op->widens && dtype_is_integer(plan->type) && dtype_is_integer(type);
     const bool casts = !is_integer && type != plan->type;
     struct reduction *reduction = &plan->reduction;
-    reduction->kernel = op->of_type[is_integer ? type : plan->type];
+    reduction->kernel = kernel_of(op, is_integer ? type : plan->type);
     if (reduction->kernel == NULL || (op->widens && plan->type == NPY_BOOL) ||
         (!reduction->kernel->any_order && !follows_numpys_order)) {
         return false;
@@ -376,9 +380,7 @@ void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_o
     plan->reduction.policy = &policy_in_use;
     plan->reduction.onto = false;
     plan->reduction.kernel = NULL;
-    const int type = PyArray_TYPE(arguments->array);
-    const struct reduction_kernel *kernel =
-        op != NULL && type >= 0 && type < DTYPES ? op->of_type[type] : NULL;
+    const struct reduction_kernel *kernel = kernel_of(op, PyArray_TYPE(arguments->array));
     if (PyArray_SIZE(arguments->array) < short_loop() && is_numpys(arguments) &&
         (kernel == NULL || kernel->zeros_tie)) {
         plan->reason = kernel == NULL ? "no kernel" : "one thread";
@@ -414,8 +416,7 @@ enum reduction_way reduction_plan_accumulate(const struct reduction_op *op,
         is_long = is_long || (arguments->reduced[axis] && PyArray_DIM(array, axis) >= pays);
     }
     /* A running sum is sequential: only a kernel that accumulates can use several threads. */
-    const struct reduction_kernel *kernel =
-        op != NULL ? op->of_type[type_of_result(PyArray_TYPE(array))] : NULL;
+    const struct reduction_kernel *kernel = kernel_of(op, type_of_result(PyArray_TYPE(array)));
     return is_long && kernel != NULL && kernel->accumulate != NULL ? REDUCE_BY_LOOPS
                                                                    : REDUCE_BY_NUMPY;
 }

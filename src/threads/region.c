@@ -7,8 +7,12 @@
 #include <omp.h>
 #include <pthread.h>
 
-/* A program whose calls follow each other so soon goes on calling. */
-enum { COLD_AGAIN_WITHIN_NS = 5000000 };
+enum {
+    /* In calls of so many break-evens, threads pay even if workers must be woken, which takes some tens of
+     * us. Cold cells of `python benchmarks/never_slower.py` */
+    COLD_BREAK_EVENS = 5,
+    COLD_AGAIN_WITHIN_NS = 5000000, /* calls that follow each other so soon go on */
+};
 
 struct region {
     region_share *share;
@@ -52,10 +56,10 @@ bool region_is_cold(int threads)
     return pool_is_asleep(threads - 1);
 }
 
-bool region_leaves_asleep(int threads)
+bool region_leaves_asleep(int threads, ptrdiff_t n, ptrdiff_t break_even)
 {
     static _Atomic int64_t cold_call_ns;
-    if (!region_is_cold(threads)) {
+    if (threads == 1 || n / COLD_BREAK_EVENS >= break_even || !region_is_cold(threads)) {
         return false;
     }
     const int64_t now = clock_ns();

@@ -5,6 +5,7 @@
 #include "policy.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 void region_initialize(void);
@@ -25,9 +26,10 @@ bool region_available(void);
  * to 5, until all compute. An estimate, from one load. */
 bool region_is_cold(int threads);
 
-/* Whether a short call of `threads` threads should do without workers that sleep: none has found them so
- * for some ms. A program that goes on calling gains by waking them, one that calls now and then does not. */
-bool region_leaves_asleep(int threads);
+/* Whether a call of n elements, for which `threads` threads pay from `break_even` on, should do without
+ * workers that sleep: it is short, and none has found them so for some ms. A program that goes on calling
+ * gains by waking them, one that calls now and then does not. */
+bool region_leaves_asleep(int threads, ptrdiff_t n, ptrdiff_t break_even);
 
 /* Threads that region_run with more than one thread occupies now, callers included. */
 int region_active(void);
