@@ -644,6 +644,28 @@ def test_small_stacks(dtype, always, request):
 
 
 @no_asan
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_small_stacks_of_long_rows(dtype):
+    """One thread halves a row down to its leaves."""
+    row = random_array((4_000_000,), dtype)
+    rows = row, row[::-1], row[::3]
+    results = []
+
+    def reduce_rows():
+        with nc.config(threads=1):
+            results.extend(map(nc.add.reduce, rows))
+
+    before = threading.stack_size(65536)
+    try:
+        thread = threading.Thread(target=reduce_rows)
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    assert all(same_bits(a, np.add.reduce(b)) for a, b in zip(results, rows, strict=True))
+
+
+@no_asan
 def test_small_stacks_of_workers():
     """The limit of the process is not that of workers."""
     code = (

@@ -150,18 +150,24 @@ SCALAR static sum sum_strided_leaf(const char *data, ptrdiff_t step, ptrdiff_t n
 }
 #endif
 
+/* Not inlined: else each level of the recursion that calls this has room for the elements. */
+NOINLINE sum sum_gathered(const char *data, ptrdiff_t step, ptrdiff_t n, bool is_descending)
+{
+    stored gathered[GATHERED_PARTS];
+    if (is_descending) {
+        gather_descending(data, n, gathered);
+    } else {
+        gather(data, step, n, gathered);
+    }
+    return sum_contiguous((const char *)gathered, n * PARTS);
+}
+
 NOINLINE sum sum_strided(const char *data, ptrdiff_t step, ptrdiff_t n)
 {
     const bool is_descending = PARTS == 1 && step == -(ptrdiff_t)sizeof(stored);
     const bool is_gathered = sizeof(stored) < sizeof(accumulator) || is_descending;
     if (is_gathered && n * PARTS <= GATHERED_PARTS) {
-        stored gathered[GATHERED_PARTS];
-        if (is_descending) {
-            gather_descending(data, n, gathered);
-        } else {
-            gather(data, step, n, gathered);
-        }
-        return sum_contiguous((const char *)gathered, n * PARTS);
+        return sum_gathered(data, step, n, is_descending);
     }
     if (!is_gathered && n * PARTS <= REDUCTION_LEAF_PARTS) {
         return sum_strided_leaf(data, step, n);
