@@ -190,6 +190,18 @@ def test_user_dtypes(imports):
     assert done.returncode == 0, done.stderr
 
 
+def test_the_first_call_after_loops_were_registered():
+    code = (
+        "import numpy as np, numc_ufuncs as nc\n"
+        "x = np.ones(5); nc.multiply(x, x); before = nc._core.short_calls()\n"
+        "import numpy._core._rational_tests\n"
+        "nc.multiply(x, x); after = nc._core.short_calls()\n"
+        "assert after[0] == before[0] + 1, (before, after)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 class TestSubclassesAndOverrides:
     def test_array_ufunc_gets_our_ufunc(self):
         class Recorder:

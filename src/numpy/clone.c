@@ -202,17 +202,15 @@ PyObject *clone_original(PyObject *clone)
     return (PyObject *)clone_of((PyUFuncObject *)clone)->original;
 }
 
-static __attribute__((noinline)) PyObject *adopt_then_call(PyObject *self, PyObject *const *args,
-                                                           size_t count, PyObject *keywords)
+static __attribute__((noinline)) int adopt_loops(PyUFuncObject *ufunc)
 {
-    PyUFuncObject *ufunc = (PyUFuncObject *)self;
     struct clone *clone = clone_of(ufunc);
     const Py_ssize_t loops = *clone->loops_count;
     if (private_adopt_loops(ufunc, clone->original) < 0) {
-        return NULL;
+        return -1;
     }
     clone->loops_seen = loops;
-    return numpy_vectorcall(self, args, count, keywords);
+    return 0;
 }
 
 /* Packages register loops with the original at any time, ml_dtypes when it is imported: the clone
@@ -221,8 +219,8 @@ static PyObject *call_outside_blocks(PyObject *self, PyObject *const *args, size
                                      PyObject *keywords)
 {
     const struct clone *clone = clone_of((PyUFuncObject *)self);
-    if (*clone->loops_count != clone->loops_seen) {
-        return adopt_then_call(self, args, count, keywords);
+    if (*clone->loops_count != clone->loops_seen && adopt_loops((PyUFuncObject *)self) < 0) {
+        return NULL;
     }
     PyObject *result;
     if (call_directly(&clone->calls, args, count, keywords, &result)) {
