@@ -20,7 +20,7 @@ struct axes {
 /* From items of one size to those of another; NULL if nothing changes. */
 struct conversion {
     size_t from_size, to_size;
-    convert_elements *convert;
+    convert_addends *convert;
 };
 
 /* Scratch bytes for n elements. */

@@ -1,5 +1,6 @@
 /* A call over operands in several dimensions: cut into tiles of the two innermost ones. Operands that
- * would make the loop go element by element, or in rows of a few, are packed tile by tile first. */
+ * would make the loop go element by element, or in rows of a few, or whose dtype is not the loop's, are
+ * packed tile by tile first. */
 #include "nested.h"
 
 #include "elementwise_cutoffs.h"
@@ -11,6 +12,7 @@ enum {
     MOST_INPUTS = NESTED_MOST_OPERANDS - 1,
     /* Packed tiles that fit here need no workspace; small, as threads may have little stack. */
     STACK_BYTES = 4096,
+    MOST_ITEM_BYTES = 16,
     LINE_BYTES = 64,
 };
 
@@ -30,6 +32,7 @@ struct packed {
     char *tile[MOST_INPUTS]; /* NULL: there is no memory, the operand is read where it lies */
     const char *source[MOST_INPUTS]; /* of what is in `tile`; NULL: nothing */
     ptrdiff_t rows[MOST_INPUTS], columns[MOST_INPUTS];
+    ptrdiff_t most_columns;   /* that are packed at once, for want of memory; 0: a whole tile */
     const char *populated_to; /* of a new output */
 };
 
@@ -69,6 +72,9 @@ static bool lies_across(const struct elementwise *loop, const struct nested *nes
 {
     const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
     const ptrdiff_t size = (ptrdiff_t)loop->item_size[in];
+    if (nested->convert[in] != NULL) {
+        return magnitude(row->step[in]) < magnitude(column->step[in]) && row->step[in] != 0;
+    }
     return magnitude(row->step[in]) == size && column->step[in] != 0 &&
            magnitude(column->step[in]) != size && row->n > 1;
 }
@@ -79,8 +85,9 @@ static bool others_lie_along(const struct elementwise *loop, const struct nested
 {
     for (int op = 0; op < loop->operands; op++) {
         const ptrdiff_t step = nested->axis[nested->axes - 1].step[op];
-        const bool along =
-            step == (ptrdiff_t)loop->item_size[op] || (op < loop->inputs && step == 0);
+        const bool converts = op < loop->inputs && nested->convert[op] != NULL;
+        const bool along = step == (ptrdiff_t)loop->item_size[op] ||
+                           (op < loop->inputs && (step == 0 || converts));
         if (!along && !(op < loop->inputs && lies_across(loop, nested, op))) {
             return false;
         }
@@ -151,12 +158,14 @@ static void cut_into_tiles(struct tiling *tiling, bool may_pack)
     const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
     const int out = loop->inputs;
     const bool packs_across = may_pack && others_lie_along(loop, nested);
-    bool packs = false, across = !may_pack;
+    bool packs = false, across = !may_pack, converts = false;
     size_t largest_item = loop->item_size[out];
     for (int in = 0; in < loop->inputs; in++) {
         const bool lies = lies_across(loop, nested, in);
         across = across || lies;
-        tiling->packed[in] = lies && packs_across && tile_has_vectors(loop->item_size[in], row->n);
+        tiling->packed[in] =
+            lies && packs_across && tile_has_vectors(loop->item_size[in], row->n);
+        converts = converts || nested->convert[in] != NULL;
         largest_item = loop->item_size[in] > largest_item ? loop->item_size[in] : largest_item;
     }
     tiling->joined = may_pack && joins_rows(tiling);
@@ -166,9 +175,12 @@ static void cut_into_tiles(struct tiling *tiling, bool may_pack)
             tiling->packed[in] ||
             (tiling->joined && !(is_joined(nested, in) && column->step[in] == size));
         packs = packs || tiling->packed[in];
+        tiling->packed[in] = tiling->packed[in] || nested->convert[in] != NULL;
     }
     const ptrdiff_t bytes = tiling->joined ? JOINED_TILE_BYTES : PACKED_TILE_BYTES;
-    const ptrdiff_t most = packs || across ? bytes / (ptrdiff_t)largest_item : TILE_ELEMENTS;
+    const ptrdiff_t most = packs || across ? bytes / (ptrdiff_t)largest_item
+                           : converts      ? CONVERTED_TILE_ELEMENTS
+                                           : TILE_ELEMENTS;
     tiling->columns = least(column->n, tiling->joined || !(packs || across) ? most
                                        : packs                              ? PACKED_TILE_COLUMNS
                                                : UNPACKED_TILE_COLUMNS);
@@ -235,28 +247,42 @@ static void find_tile(const struct tiling *tiling, ptrdiff_t index, char *data[]
         least(tiling->columns, nested->axis[nested->axes - 1].n - coordinate[nested->axes - 1]);
 }
 
+static void convert_tile(const struct tiling *tiling, int in, const struct tile *tile, char *to)
+{
+    const ptrdiff_t row_bytes = tile->columns * (ptrdiff_t)tiling->loop->item_size[in];
+    for (ptrdiff_t r = 0; r < tile->rows; r++) {
+        tiling->nested->convert[in](tile->data + r * tile->row_step, tile->column_step,
+                                    to + r * row_bytes, tile->columns);
+    }
+}
+
 /* Packs the tile of an input, unless it is there already. */
 static void pack(const struct tiling *tiling, struct packed *packed, int in,
                  const struct tile *tile)
 {
     if (packed->source[in] != tile->data || packed->rows[in] < tile->rows ||
         packed->columns[in] != tile->columns) {
-        tile_pack(tiling->loop->item_size[in], tile, packed->tile[in]);
+        if (tiling->nested->convert[in] != NULL) {
+            convert_tile(tiling, in, tile, packed->tile[in]);
+        } else {
+            tile_pack(tiling->loop->item_size[in], tile, packed->tile[in]);
+        }
         packed->source[in] = tile->data;
         packed->rows[in] = tile->rows;
         packed->columns[in] = tile->columns;
     }
 }
 
+/* `first` is the index of the first element, of calls along one axis. */
 static void run_rows(const struct tiling *tiling, char *data[], const ptrdiff_t row_step[],
-                     const ptrdiff_t step[], ptrdiff_t rows, ptrdiff_t n)
+                     const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t rows, ptrdiff_t n)
 {
     const struct elementwise *loop = tiling->loop;
     for (ptrdiff_t r = 0; r < rows; r++) {
         if (tiling->kernel != NULL) {
             tiling->kernel(data, step, n);
         } else {
-            loop->function(data, &n, step, loop->function_data);
+            elementwise_run_chunk(loop, tiling->nested->hook_data, data, step, first, n);
         }
         for (int op = 0; op < loop->operands; op++) {
             data[op] += row_step[op];
@@ -287,21 +313,19 @@ static const char *find_new_output_end(const struct tiling *tiling)
         }
         bytes *= nested->axis[i].n;
     }
-    return bytes >= POPULATE_FROM_BYTES && tiling->column_tiles == 1 ? nested->data[out] + bytes
-                                                                     : NULL;
+    const bool follow = tiling->column_tiles == 1 || (nested->axes == 2 && nested->axis[0].n == 1);
+    return bytes >= POPULATE_FROM_BYTES && follow ? nested->data[out] + bytes : NULL;
 }
 
-static void run_tile(const struct tiling *tiling, struct packed *packed, ptrdiff_t index)
+/* Part of a tile, or all of it. */
+static void run_part(const struct tiling *tiling, struct packed *packed, char *data[],
+                     ptrdiff_t first, ptrdiff_t rows, ptrdiff_t columns)
 {
     const struct elementwise *loop = tiling->loop;
     const struct nested_axis *row = &tiling->nested->axis[tiling->nested->axes - 2],
                              *column = row + 1;
-    char *data[NESTED_MOST_OPERANDS];
-    ptrdiff_t row_step[NESTED_MOST_OPERANDS], step[NESTED_MOST_OPERANDS], rows, columns;
+    ptrdiff_t row_step[NESTED_MOST_OPERANDS], step[NESTED_MOST_OPERANDS];
     bool joined = tiling->joined;
-    find_tile(tiling, index, data, &rows, &columns);
-    const ptrdiff_t out_bytes = rows * columns * (ptrdiff_t)loop->item_size[loop->inputs];
-    populate(tiling, packed, data[loop->inputs], data[loop->inputs] + out_bytes);
     for (int op = 0; op < loop->operands; op++) {
         row_step[op] = row->step[op];
         step[op] = column->step[op];
@@ -321,7 +345,33 @@ static void run_tile(const struct tiling *tiling, struct packed *packed, ptrdiff
         columns *= rows;
         rows = 1;
     }
-    run_rows(tiling, data, row_step, step, rows, columns);
+    run_rows(tiling, data, row_step, step, first, rows, columns);
+}
+
+static void run_tile(const struct tiling *tiling, struct packed *packed, ptrdiff_t index)
+{
+    const struct elementwise *loop = tiling->loop;
+    const struct nested_axis *row = &tiling->nested->axis[tiling->nested->axes - 2],
+                             *column = row + 1;
+    char *data[NESTED_MOST_OPERANDS];
+    ptrdiff_t rows, columns;
+    find_tile(tiling, index, data, &rows, &columns);
+    const ptrdiff_t out_bytes = rows * columns * (ptrdiff_t)loop->item_size[loop->inputs];
+    populate(tiling, packed, data[loop->inputs], data[loop->inputs] + out_bytes);
+    const ptrdiff_t first = index * tiling->columns;
+    if (packed->most_columns == 0) {
+        run_part(tiling, packed, data, first, rows, columns);
+        return;
+    }
+    for (ptrdiff_t r = 0; r < rows; r++) {
+        for (ptrdiff_t c = 0; c < columns; c += packed->most_columns) {
+            char *part[NESTED_MOST_OPERANDS];
+            for (int op = 0; op < loop->operands; op++) {
+                part[op] = data[op] + r * row->step[op] + c * column->step[op];
+            }
+            run_part(tiling, packed, part, first + c, 1, least(packed->most_columns, columns - c));
+        }
+    }
 }
 
 static size_t packed_bytes(const struct tiling *tiling, int in)
@@ -343,9 +393,14 @@ static void run_tiles(void *context, struct chunks *chunks)
     const struct workspace workspace =
         is_small ? (struct workspace){NULL, 0} : workspace_take(bytes);
     char *memory = is_small ? on_stack : workspace.data;
-    for (int in = 0; in < tiling->loop->inputs && memory != NULL; in++) {
-        packed.tile[in] = memory;
-        memory += packed_bytes(tiling, in);
+    for (int in = 0; in < tiling->loop->inputs; in++) {
+        if (memory != NULL) {
+            packed.tile[in] = memory;
+            memory += packed_bytes(tiling, in);
+        } else if (tiling->nested->convert[in] != NULL) {
+            packed.tile[in] = on_stack + in * (STACK_BYTES / MOST_INPUTS);
+            packed.most_columns = STACK_BYTES / MOST_INPUTS / MOST_ITEM_BYTES;
+        }
     }
     ptrdiff_t first, end;
     while (chunks_take(chunks, &first, &end)) {
@@ -396,6 +451,7 @@ void nested_run(struct elementwise *loop, struct nested *nested, bool is_tiny)
     }
     const struct shared_work work = {
         .loop = loop,
+        .hook_data = loop->kernel == NULL ? nested->hook_data : NULL,
         .run = run_tiles,
         .context = &tiling,
         .units = tiling.tiles,

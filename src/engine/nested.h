@@ -10,6 +10,9 @@ enum { NESTED_MOST_OPERANDS = 3, NESTED_MOST_AXES = 64 };
  * step 0 there. */
 struct nested {
     char *data[NESTED_MOST_OPERANDS];
+    /* Inputs of another dtype than the loop's; NULL: of the loop's. */
+    convert_elements *convert[NESTED_MOST_OPERANDS - 1];
+    void *hook_data;    /* of the call; of loops without a kernel */
     bool streams;       /* the kernel stores past the cache */
     bool output_is_new; /* its memory has no pages yet */
     int axes;
@@ -19,9 +22,9 @@ struct nested {
     } axis[NESTED_MOST_AXES];
 };
 
-/* Computes all elements, in any order, on several threads where that pays; reorders `nested`. For
- * loops with a kernel, whose results do not depend on steps, where every output element coincides
- * exactly with those of its inputs or shares no byte with any. */
+/* Computes all elements, in any order, on several threads where that pays; reorders `nested`. Every output
+ * element must coincide exactly with those of its inputs or share no byte with any. For loops with a
+ * kernel, whose results do not depend on steps; others may have one axis, and get contiguous elements. */
 void nested_run(struct elementwise *loop, struct nested *nested, bool is_tiny);
 
 #endif

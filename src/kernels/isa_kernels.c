@@ -52,10 +52,15 @@ static const struct kernel *const rows[] = {NULL};
 #define WIDE double
 #include "kernels/elementwise/binary_template.h"
 
-#include "kernels/elementwise/quotients.h"
 #endif
 
 #include "kernels/elementwise/half_kernels.h"
+
+#ifndef HALF_ONLY
+#include "kernels/elementwise/convert.h"
+
+#include "kernels/elementwise/quotients.h"
+#endif
 
 static const struct kernel *const rows[] = {
 #ifndef HALF_ONLY
@@ -97,4 +102,8 @@ static const struct reduction_kernel *const reductions[] = {
     NULL,
 };
 
-const struct kernels JOIN(kernels, ISA) = {STRING(ISA), rows, reductions};
+#if defined(HALF_ONLY) || defined(MATMUL_ONLY)
+static const struct element_conversion conversions[] = {{0, 0, 0, 0, NULL}};
+#endif
+
+const struct kernels JOIN(kernels, ISA) = {STRING(ISA), rows, conversions, reductions};

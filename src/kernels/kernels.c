@@ -89,6 +89,22 @@ const struct kernel *kernels_find(const char *op, char kind, size_t item_size)
     return best;
 }
 
+convert_elements *conversion_find(char kind, size_t item_size, char to_kind, size_t to_size)
+{
+    detect();
+    convert_elements *best = NULL;
+    for (int i = 0; i < selected_count; i++) {
+        for (const struct element_conversion *row = isas[i]->conversions;
+             supported[i] && row->convert != NULL; row++) {
+            if (row->kind == kind && row->item_size == item_size && row->to_kind == to_kind &&
+                row->to_size == to_size) {
+                best = row->convert;
+            }
+        }
+    }
+    return best;
+}
+
 const struct reduction_kernel *reduction_kernel_find(const char *op, char kind, size_t item_size)
 {
     detect();

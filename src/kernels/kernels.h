@@ -22,6 +22,17 @@ struct kernel {
     elementwise_kernel *streaming; /* bypasses the cache when storing; NULL where the ISA cannot */
 };
 
+/* Converts n elements, `step` bytes apart, to contiguous ones. */
+typedef void convert_elements(const char *from, ptrdiff_t step, void *to, ptrdiff_t n);
+
+struct element_conversion {
+    char kind; /* as numpy.dtype.kind */
+    size_t item_size;
+    char to_kind; /* 'i': integers modulo 2^n; 'f': floats */
+    size_t to_size;
+    convert_elements *convert;
+};
+
 /* A reduction has three steps: reduce elements to accumulators, combine accumulators, store the result.
  * Accumulators are as precise as NumPy's: float32 for float16, 64 bits for integers. Floats are added in
  * NumPy's order: along a result's own elements in halves, down to leaves (reduction_half); down the
@@ -39,12 +50,12 @@ static inline ptrdiff_t reduction_half(ptrdiff_t parts)
 
 /* Converts n elements, `step` bytes apart, to contiguous ones of a reduction's dtype; `onto`: adds them to
  * what is there. */
-typedef void convert_elements(const char *from, ptrdiff_t step, void *to, ptrdiff_t n, bool onto);
+typedef void convert_addends(const char *from, ptrdiff_t step, void *to, ptrdiff_t n, bool onto);
 
 struct conversion_kernel {
     char kind; /* as numpy.dtype.kind */
     size_t item_size;
-    convert_elements *convert;
+    convert_addends *convert;
 };
 
 struct reduction_kernel {
@@ -77,10 +88,11 @@ struct reduction_kernel {
                        ptrdiff_t out_step, ptrdiff_t n);
 };
 
-/* What one instruction set contributes; both lists end with a row of NULL. */
+/* What one instruction set contributes; all lists end with a row of NULL. */
 struct kernels {
     const char *isa;
     const struct kernel *const *rows;
+    const struct element_conversion *conversions;
     const struct reduction_kernel *const *reductions;
 };
 
@@ -91,7 +103,10 @@ int kernels_restrict(const char *isa);
 /* The best kernel of the processor, or NULL where none is better than NumPy's own loop. */
 const struct kernel *kernels_find(const char *op, char kind, size_t item_size);
 
-/* Likewise for reductions. */
+/* How elements are converted, as NumPy casts them; NULL: not here. */
+convert_elements *conversion_find(char kind, size_t item_size, char to_kind, size_t to_size);
+
+/* The best reduction of the processor, or NULL. */
 const struct reduction_kernel *reduction_kernel_find(const char *op, char kind, size_t item_size);
 
 /* The instruction sets of this build in ascending order, the baseline first; NULL past the last. */

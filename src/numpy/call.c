@@ -7,10 +7,14 @@
 #include "elementwise_call.h"
 #include "matmul_call.h"
 #include "numpy_private.h"
+#include "errors.h"
 #include "operands.h"
 
 #include <float.h>
 #include <math.h>
+
+/* Outer broadcasting aside, fewer are cast as a whole: private_buffer_size(). */
+enum { LEAST_MIXED_ELEMENTS = 1024 };
 
 static PyObject *out_keyword;
 
@@ -136,13 +140,116 @@ static bool read_inputs(struct ufunc_call *call, PyObject *const *args)
     return true;
 }
 
+/* ---- inputs of several dtypes ---- */
+
+/* What an input is; -1: something unusual. */
+static int kind_of(PyObject *input)
+{
+    PyArray_Descr *dtype;
+    if (PyFloat_CheckExact(input) || PyLong_CheckExact(input)) {
+        return PyFloat_CheckExact(input) ? INPUT_PYTHON_FLOAT : INPUT_PYTHON_INT;
+    }
+    if (PyArray_CheckExact(input)) {
+        dtype = PyArray_DESCR((PyArrayObject *)input);
+        const bool plain = is_plain((PyArrayObject *)input, dtype);
+        return plain && PyArray_ISNBO(dtype->byteorder) && PyDataType_METADATA(dtype) == NULL &&
+                       dtype->type_num < CALL_TYPES
+                   ? dtype->type_num
+                   : -1;
+    }
+    if (PyBool_Check(input) || !PyArray_CheckAnyScalarExact(input)) {
+        return PyBool_Check(input) ? NPY_BOOL : -1;
+    }
+    dtype = PyArray_DescrFromScalar(input);
+    const int type = dtype != NULL && dtype->type_num < CALL_TYPES ? dtype->type_num : -1;
+    Py_XDECREF(dtype);
+    PyErr_Clear();
+    return type;
+}
+
+static bool is_of_dtype(int type, PyArray_Descr *dtype)
+{
+    const struct dtype is = dtype_of(type), wanted = dtype_of(dtype->type_num);
+    return is.kind == wanted.kind && is.size == wanted.size;
+}
+
+/* One element, where its conversion raises nothing: NumPy would say so in other words. */
+static bool convert_scalar(PyObject *input, convert_elements *convert, union element *element)
+{
+    union element own;
+    if (PyArray_CheckExact(input)) {
+        memcpy(own.bytes, PyArray_DATA((PyArrayObject *)input),
+               (size_t)PyArray_ITEMSIZE((PyArrayObject *)input));
+    } else {
+        PyArray_ScalarAsCtype(input, &own);
+    }
+    feclearexcept(ERRORS_OF_NUMPY);
+    convert(own.bytes, 0, element->bytes, 1);
+    return fetestexcept(ERRORS_OF_NUMPY) == 0;
+}
+
+static bool read_mixed_input(struct ufunc_call *call, int i, PyObject *input, int kind)
+{
+    PyArray_Descr *dtype = call->row->input;
+    const bool is_array = PyArray_CheckExact(input);
+    call->convert[i] = NULL;
+    call->array[i] = is_array ? (PyArrayObject *)input : NULL;
+    if (kind >= CALL_TYPES) {
+        return convert_number(input, dtype->type_num, &call->scalar[i]);
+    }
+    if (is_of_dtype(kind, dtype)) {
+        if (!is_array) {
+            PyArray_ScalarAsCtype(input, &call->scalar[i]);
+        }
+        return true;
+    }
+    const struct dtype from = dtype_of(kind), to = dtype_of(dtype->type_num);
+    convert_elements *convert =
+        conversion_find(from.kind, from.size, dtype_modular_kind(dtype->type_num), to.size);
+    if (convert != NULL && (!is_array || PyArray_NDIM(call->array[i]) == 0)) {
+        call->array[i] = NULL;
+        return convert_scalar(input, convert, &call->scalar[i]);
+    }
+    call->convert[i] = convert;
+    return convert != NULL;
+}
+
+/* Inputs that NumPy would cast. Few elements are left to it, as it does not cast them in buffers. */
+static __attribute__((noinline)) bool read_mixed_inputs(struct ufunc_call *call,
+                                                        PyObject *const *args)
+{
+    int kind[CALL_MOST_INPUTS];
+    bool is_large = false;
+    for (int i = 0; i < call->table->inputs; i++) {
+        is_large = is_large || (PyArray_CheckExact(args[i]) &&
+                                PyArray_SIZE((PyArrayObject *)args[i]) > LEAST_MIXED_ELEMENTS);
+    }
+    if (!is_large || call->table->is_product) {
+        return false;
+    }
+    for (int i = 0; i < call->table->inputs; i++) {
+        kind[i] = kind_of(args[i]);
+        if (kind[i] < 0) {
+            return false;
+        }
+    }
+    call->is_mixed = true;
+    call->row = call_table_mixed((struct call_table *)call->table, kind);
+    for (int i = 0; i < call->table->inputs && call->row != NULL; i++) {
+        if (!read_mixed_input(call, i, args[i], kind[i])) {
+            return false;
+        }
+    }
+    return call->row != NULL;
+}
+
 static bool read_operands(struct ufunc_call *call, PyObject *const *args, size_t count,
                           PyObject *keywords)
 {
     const int inputs = call->table->inputs;
     bool usual;
     PyObject *out = find_out(args, PyVectorcall_NARGS(count), keywords, inputs, &usual);
-    if (!usual || !read_inputs(call, args)) {
+    if (!usual || !(read_inputs(call, args) || read_mixed_inputs(call, args))) {
         return false;
     }
     call->array[inputs] = (PyArrayObject *)out;
@@ -156,6 +263,7 @@ bool call_directly(const struct call_table *table, PyObject *const *args, size_t
     struct ufunc_call call;
     call.table = table;
     call.row = NULL;
+    call.is_mixed = false;
     if (!read_operands(&call, args, count, keywords)) {
         return false;
     }

@@ -31,6 +31,63 @@ static int is_numpys_choice(PyUFuncObject *ufunc, int type, const char types[])
     return is;
 }
 
+/* ---- inputs of several dtypes ---- */
+
+enum { NOT_ASKED = 0, NO_ROW = -1 }; /* else one more than the type number */
+
+static PyObject *dtype_of_kind(int kind)
+{
+    return kind == INPUT_PYTHON_FLOAT ? Py_NewRef((PyObject *)&PyFloat_Type)
+           : kind == INPUT_PYTHON_INT ? Py_NewRef((PyObject *)&PyLong_Type)
+                                      : (PyObject *)PyArray_DescrFromType(kind);
+}
+
+/* The type number that NumPy casts all inputs to; NO_ROW if it casts them to several, or raises. */
+static int ask_numpy(const struct call_table *table, const int kinds[])
+{
+    PyObject *dtypes = PyTuple_New(table->inputs + 1), *resolved = NULL;
+    int type = NO_ROW;
+    if (dtypes != NULL) {
+        for (int i = 0; i < table->inputs; i++) {
+            PyTuple_SET_ITEM(dtypes, i, dtype_of_kind(kinds[i]));
+        }
+        PyTuple_SET_ITEM(dtypes, table->inputs, Py_NewRef(Py_None));
+        resolved = PyObject_CallMethod(table->ufunc, "resolve_dtypes", "(O)", dtypes);
+    }
+    if (resolved != NULL) {
+        type = ((PyArray_Descr *)PyTuple_GET_ITEM(resolved, 0))->type_num;
+        for (int i = 1; i < table->inputs; i++) {
+            if (((PyArray_Descr *)PyTuple_GET_ITEM(resolved, i))->type_num != type) {
+                type = NO_ROW;
+            }
+        }
+    }
+    PyErr_Clear();
+    Py_XDECREF(resolved);
+    Py_XDECREF(dtypes);
+    return type < CALL_TYPES ? type : NO_ROW;
+}
+
+const struct call_row *call_table_mixed(struct call_table *table, const int kinds[])
+{
+    if (table->mixed == NULL) {
+        table->mixed = PyMem_Calloc(INPUT_KINDS, sizeof *table->mixed);
+    }
+    if (table->mixed == NULL || table->inputs > 2) {
+        return NULL;
+    }
+    signed char *known = &table->mixed[kinds[0]][table->inputs == 2 ? kinds[1] : 0];
+    if (*known == NOT_ASKED) {
+        const int type = ask_numpy(table, kinds);
+        const bool exists =
+            type != NO_ROW && table->row[type].input != NULL && !table->row[type].converts;
+        *known = (signed char)(exists ? type + 1 : NO_ROW);
+    }
+    return *known == NO_ROW ? NULL : &table->row[*known - 1];
+}
+
+/* ---- the table ---- */
+
 /* Integers that NumPy casts to float64, where the kernel for those is ours. */
 static int add_conversions(struct call_table *table, PyUFuncObject *ufunc)
 {
@@ -70,6 +127,7 @@ static int add_conversions(struct call_table *table, PyUFuncObject *ufunc)
 
 int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct loop *loops)
 {
+    table->ufunc = (PyObject *)ufunc;
     table->name = ufunc->name;
     table->inputs = ufunc->nin;
     table->is_product = ufunc->core_enabled && gufunc_is_named(ufunc->name, &table->gufunc);
@@ -110,4 +168,5 @@ void call_table_release(struct call_table *table)
         Py_XDECREF((PyObject *)table->row[type].output);
     }
     PyMem_Free(table->converting);
+    PyMem_Free(table->mixed);
 }

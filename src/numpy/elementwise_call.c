@@ -3,6 +3,7 @@
 
 #include "elementwise_iterator.h"
 #include "errors.h"
+#include "numpy_private.h"
 
 struct elementwise_calls elementwise_calls;
 
@@ -12,7 +13,7 @@ struct call_plan {
         LEFT_TO_NUMPY,
         AT_ONCE,  /* by a kernel, in less time than NumPy takes to give up the GIL */
         ONE_LOOP, /* one step for each operand */
-        AXES,     /* a kernel, over the axes that NumPy's iterator finds */
+        AXES,     /* a kernel, or conversions, over the axes that NumPy's iterator finds */
         RANGES,   /* NumPy's loop, on threads that get ranges of NumPy's iterator */
         WHOLE,    /* the same on this thread */
     } way;
@@ -94,10 +95,24 @@ static void plan_one_loop(const struct ufunc_call *call, struct call_plan *plan)
     plan->way = plan->kernel != NULL ? AT_ONCE : ONE_LOOP;
 }
 
+/* NumPy casts operands of fewer elements than its buffer as a whole, before it calls the loop. */
+static enum way way_of_mixed(const struct ufunc_call *call)
+{
+    const int inputs = call->table->inputs;
+    return operands_size(call) > private_buffer_size() &&
+                   (call->array[inputs] == NULL || operands_output_is_independent(call, true))
+               ? AXES
+               : LEFT_TO_NUMPY;
+}
+
 static void make_plan(const struct ufunc_call *call, struct call_plan *plan)
 {
     const struct call_row *row = call->row;
     PyArrayObject *out = call->array[call->table->inputs];
+    if (call->is_mixed) {
+        plan->way = way_of_mixed(call);
+        return;
+    }
     plan->way = LEFT_TO_NUMPY;
     /* If a flag becomes an exception, NumPy has not yet written an output that overlaps an input;
      * a kernel would have. */

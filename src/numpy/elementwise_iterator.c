@@ -45,7 +45,8 @@ static NpyIter *make_iterator(const struct ufunc_call *call, npy_uint32 flags,
     bool complete = true;
     for (int i = 0; i < inputs; i++) {
         operands[i] = (PyArrayObject *)Py_XNewRef((PyObject *)call->array[i]);
-        dtypes[i] = call->row->input;
+        dtypes[i] = call->is_mixed && call->convert[i] != NULL ? PyArray_DESCR(call->array[i])
+                                                               : call->row->input;
         of_operand[i] = operand_flags | NPY_ITER_READONLY;
         if (operands[i] == NULL) {
             Py_INCREF(dtypes[i]);
@@ -74,7 +75,18 @@ static NpyIter *make_iterator(const struct ufunc_call *call, npy_uint32 flags,
     return iterator;
 }
 
-/* ---- kernels: any steps, any order ---- */
+/* ---- kernels: any steps, any order; other loops: contiguous elements ---- */
+
+static bool is_contiguous(const struct nested *nested, const struct elementwise *engine)
+{
+    for (int op = 0; op < engine->operands; op++) {
+        if (!(op < engine->inputs && nested->convert[op] != NULL) &&
+            nested->axis[0].step[op] != (npy_intp)engine->item_size[op]) {
+            return false;
+        }
+    }
+    return nested->axes == 1;
+}
 
 static bool read_axes(NpyIter *iterator, int operands, struct nested *nested)
 {
@@ -108,10 +120,16 @@ bool iterator_run_axes(const struct ufunc_call *call, PyObject **result)
     if (iterator == NULL) {
         return false;
     }
+    struct failure failure = {.threads_run = false};
     struct nested nested;
+    nested.hook_data = &failure;
+    for (int i = 0; i < inputs; i++) {
+        nested.convert[i] = call->is_mixed ? call->convert[i] : NULL;
+    }
     const npy_intp n = NpyIter_GetIterSize(iterator);
     PyArrayObject *out = NpyIter_GetOperandArray(iterator)[inputs];
     if (n == 0 || PyArray_NDIM(out) == 0 || !read_axes(iterator, inputs + 1, &nested) ||
+        (engine->kernel == NULL && !is_contiguous(&nested, engine)) ||
         !output_is_injective(&nested, inputs, PyArray_ITEMSIZE(out))) {
         PyErr_Clear();
         NpyIter_Deallocate(iterator);

@@ -1,4 +1,4 @@
-/* The operands of a call that needs none of NumPy's machinery: ordinary arrays of one dtype. */
+/* The operands of a call that needs none of NumPy's machinery: ordinary arrays. */
 #ifndef NUMC_OPERANDS_H
 #define NUMC_OPERANDS_H
 
@@ -17,6 +17,8 @@ struct ufunc_call {
     const struct call_row *row;
     PyArrayObject *array[CALL_MOST_OPERANDS]; /* NULL: a scalar, or the output that is to be made */
     union element scalar[CALL_MOST_INPUTS];
+    bool is_mixed; /* some arrays are not of the row's dtype, but are converted: */
+    convert_elements *convert[CALL_MOST_INPUTS]; /* NULL: of the row's; only if is_mixed */
 };
 
 /* An output that was not given; NULL with an exception. */
@@ -36,7 +38,7 @@ npy_intp operands_size(const struct ufunc_call *call);
 struct extent array_extent(PyArrayObject *array);
 
 /* Whether every input shares no byte with the output, which is given, or coincides with it where
- * that is allowed. */
+ * that is allowed: not if it is converted. */
 bool operands_output_is_independent(const struct ufunc_call *call, bool may_coincide);
 
 #endif

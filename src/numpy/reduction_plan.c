@@ -63,7 +63,7 @@ static int type_of_result(int type)
 }
 
 /* NULL if there is none: if it may lose more than the last bits, for example. */
-static convert_elements *find_conversion(const struct reduction_kernel *kernel, int type)
+static convert_addends *find_conversion(const struct reduction_kernel *kernel, int type)
 {
     const struct conversion_kernel *row = kernel->conversions;
     const struct dtype dtype = dtype_of(type);

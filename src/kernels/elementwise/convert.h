@@ -1,0 +1,171 @@
+/* Conversions of elements to other dtypes, as NumPy casts them. Contiguous ones become loops of
+ * vectors, others are gathered first. */
+
+#include "kernels/half_convert.h"
+
+enum { GATHERED_ELEMENTS = 256 };
+
+/* int64 to double without AVX512DQ, by magic numbers: the upper half of x becomes the lowest bits of
+ * 2^84, the lower half those of 2^52; the constants are subtracted exactly, only the last addition
+ * rounds. (For signed x, 2^63 is added to the upper half and subtracted again.) */
+#if defined(__x86_64__) && !defined(__AVX512DQ__)
+INLINE double double_of_halves(uint64_t upper, uint64_t lower, double added)
+{
+    double high, low;
+    memcpy(&high, &upper, sizeof high);
+    memcpy(&low, &lower, sizeof low);
+    return (high - added) + low;
+}
+INLINE double double_of_uint64(uint64_t x)
+{
+    return double_of_halves(x >> 32 | 0x4530000000000000u, (x & 0xffffffffu) | 0x4330000000000000u,
+                            0x1p84 + 0x1p52);
+}
+INLINE double double_of_int64(int64_t x)
+{
+    return double_of_halves((uint64_t)x >> 32 ^ 0x4530000080000000u,
+                            ((uint64_t)x & 0xffffffffu) | 0x4330000000000000u,
+                            0x1p84 + 0x1p63 + 0x1p52);
+}
+/* Strided, they are converted one by one by the scalar instruction: gathering them costs more. */
+#define SCALAR_CONVERSION_SIZE sizeof(uint64_t)
+#else
+#define double_of_uint64(x) (double)(x)
+#define double_of_int64(x) (double)(x)
+#define SCALAR_CONVERSION_SIZE 0
+#endif
+
+/* What is converted to what: DO(source, its kind, its type, target, its kind, its type, value of x).
+ * Kinds are those of dtypes; integers as targets are modulo 2^n. */
+#define INTEGERS_TO_FLOAT64(DO)                                                                            \
+    DO(truth, 'b', uint8_t, float64, 'f', double, x != 0)                                          \
+    DO(int8, 'i', int8_t, float64, 'f', double, x)                                                 \
+    DO(int16, 'i', int16_t, float64, 'f', double, x)                                               \
+    DO(int32, 'i', int32_t, float64, 'f', double, x)                                               \
+    DO(int64, 'i', int64_t, float64, 'f', double, double_of_int64(x))                              \
+    DO(uint8, 'u', uint8_t, float64, 'f', double, x)                                               \
+    DO(uint16, 'u', uint16_t, float64, 'f', double, x)                                             \
+    DO(uint32, 'u', uint32_t, float64, 'f', double, x)                                             \
+    DO(uint64, 'u', uint64_t, float64, 'f', double, double_of_uint64(x))
+#define TO_FLOAT64(DO) INTEGERS_TO_FLOAT64(DO) DO(float32, 'f', float, float64, 'f', double, x)
+#define TO_FLOAT32(DO)                                                                             \
+    DO(truth, 'b', uint8_t, float32, 'f', float, x != 0)                                           \
+    DO(int8, 'i', int8_t, float32, 'f', float, x)                                                  \
+    DO(int16, 'i', int16_t, float32, 'f', float, x)                                                \
+    DO(uint8, 'u', uint8_t, float32, 'f', float, x)                                                \
+    DO(uint16, 'u', uint16_t, float32, 'f', float, x)
+#define TO_INTEGERS(DO)                                                                            \
+    DO(truth, 'b', uint8_t, int8, 'i', uint8_t, x != 0)                                            \
+    DO(truth, 'b', uint8_t, int16, 'i', uint16_t, x != 0)                                          \
+    DO(truth, 'b', uint8_t, int32, 'i', uint32_t, x != 0)                                          \
+    DO(truth, 'b', uint8_t, int64, 'i', uint64_t, x != 0)                                          \
+    DO(int8, 'i', int8_t, int16, 'i', uint16_t, x)                                                 \
+    DO(int8, 'i', int8_t, int32, 'i', uint32_t, x)                                                 \
+    DO(int8, 'i', int8_t, int64, 'i', uint64_t, x)                                                 \
+    DO(int16, 'i', int16_t, int32, 'i', uint32_t, x)                                               \
+    DO(int16, 'i', int16_t, int64, 'i', uint64_t, x)                                               \
+    DO(int32, 'i', int32_t, int64, 'i', uint64_t, x)                                               \
+    DO(uint8, 'u', uint8_t, int16, 'i', uint16_t, x)                                               \
+    DO(uint8, 'u', uint8_t, int32, 'i', uint32_t, x)                                               \
+    DO(uint8, 'u', uint8_t, int64, 'i', uint64_t, x)                                               \
+    DO(uint16, 'u', uint16_t, int32, 'i', uint32_t, x)                                             \
+    DO(uint16, 'u', uint16_t, int64, 'i', uint64_t, x)                                             \
+    DO(uint32, 'u', uint32_t, int64, 'i', uint64_t, x)
+#define ALL_CONVERSIONS(DO) TO_FLOAT64(DO) TO_FLOAT32(DO) TO_INTEGERS(DO)
+
+#define DEFINE(source, kind, type, target, to_kind, to_type, value)                                \
+    SCALAR static void convert_each_##source##_##target(const char *from, ptrdiff_t step,          \
+                                                        to_type *to, ptrdiff_t n)                  \
+    {                                                                                              \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                        \
+            to[i] = (to_type)*(const type *)(from + i * step);                                     \
+        }                                                                                          \
+    }                                                                                              \
+    INLINE void convert_vectors_##source##_##target(const type *from, to_type *restrict to,        \
+                                                    ptrdiff_t n)                                   \
+    {                                                                                              \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                        \
+            const type x = from[i];                                                                \
+            to[i] = (to_type)(value);                                                              \
+        }                                                                                          \
+    }                                                                                              \
+    static void convert_##source##_##target(const char *from, ptrdiff_t step, void *to,            \
+                                            ptrdiff_t n)                                           \
+    {                                                                                              \
+        to_type *next = to;                                                                        \
+        if (step == sizeof(type)) {                                                                \
+            convert_vectors_##source##_##target((const type *)from, next, n);                      \
+            return;                                                                                \
+        }                                                                                          \
+        if (sizeof(type) == SCALAR_CONVERSION_SIZE) {                                              \
+            convert_each_##source##_##target(from, step, next, n);                                 \
+            return;                                                                                \
+        }                                                                                          \
+        type gathered[GATHERED_ELEMENTS];                                                          \
+        for (ptrdiff_t count; n > 0; n -= count, next += count) {                                  \
+            count = n < GATHERED_ELEMENTS ? n : GATHERED_ELEMENTS;                                 \
+            _Pragma("GCC unroll 4") for (ptrdiff_t i = 0; i < count; i++)                          \
+            {                                                                                      \
+                gathered[i] = *(const type *)(from + i * step);                                    \
+            }                                                                                      \
+            from += count * step;                                                                  \
+            convert_vectors_##source##_##target(gathered, next, count);                            \
+        }                                                                                          \
+    }
+ALL_CONVERSIONS(DEFINE)
+#undef DEFINE
+#undef SCALAR_CONVERSION_SIZE
+
+/* ---- half precision ---- */
+
+INLINE void halves_of(const char *from, ptrdiff_t step, uint16_t gathered[HALF_BLOCK], ptrdiff_t n)
+{
+    if (n < HALF_BLOCK) {
+        memset(gathered, 0, HALF_BLOCK * sizeof gathered[0]);
+    }
+    for (ptrdiff_t i = 0; i < n; i++) {
+        gathered[i] = *(const uint16_t *)(from + i * step);
+    }
+}
+
+static void convert_float16_float32(const char *from, ptrdiff_t step, void *to, ptrdiff_t n)
+{
+    float *next = to;
+    for (; n >= HALF_BLOCK && step == sizeof(uint16_t); n -= HALF_BLOCK, next += HALF_BLOCK) {
+        halves_to_floats((const uint16_t *)from, next);
+        from += HALF_BLOCK * sizeof(uint16_t);
+    }
+    for (ptrdiff_t count; n > 0; n -= count, next += count, from += count * step) {
+        uint16_t gathered[HALF_BLOCK];
+        float converted[HALF_BLOCK];
+        count = n < HALF_BLOCK ? n : HALF_BLOCK;
+        halves_of(from, step, gathered, count);
+        halves_to_floats(gathered, converted);
+        memcpy(next, converted, (size_t)count * sizeof converted[0]);
+    }
+}
+
+static void convert_float16_float64(const char *from, ptrdiff_t step, void *to, ptrdiff_t n)
+{
+    double *next = to;
+    for (ptrdiff_t count; n > 0; n -= count, next += count, from += count * step) {
+        float converted[GATHERED_ELEMENTS];
+        count = n < GATHERED_ELEMENTS ? n : GATHERED_ELEMENTS;
+        convert_float16_float32(from, step, converted, count);
+        convert_vectors_float32_float64(converted, next, count);
+    }
+}
+
+#define ROW(source, kind, type, target, to_kind, to_type, value)                                   \
+    {kind, sizeof(type), to_kind, sizeof(to_type), convert_##source##_##target},
+static const struct element_conversion conversions[] = {
+    ALL_CONVERSIONS(ROW)
+    {'f', 2, 'f', 4, convert_float16_float32},
+    {'f', 2, 'f', 8, convert_float16_float64},
+    {0, 0, 0, 0, NULL},
+};
+#undef ROW
+#undef ALL_CONVERSIONS
+#undef TO_FLOAT32
+#undef TO_FLOAT64
+#undef TO_INTEGERS
