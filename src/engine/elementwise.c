@@ -135,6 +135,7 @@ static void run_on_caller(const struct shared_work *work, ptrdiff_t first, ptrdi
 {
     struct chunks chunks = {.first = first, .end = end};
     work->run(work->context, &chunks);
+    kernels_fence();
 }
 
 struct sharing {
@@ -154,6 +155,7 @@ static void run_share(void *context, int thread)
         chunks.end = sharing->second;
     }
     sharing->work->run(sharing->work->context, &chunks);
+    kernels_fence();
 }
 
 static void run_on_threads(const struct shared_work *work, ptrdiff_t first, int threads)

@@ -38,8 +38,6 @@ enum {
      * reach beyond a tile are still in a cache for the one below. */
     PACKED_TILE_BYTES = 49152,
     PACKED_TILE_COLUMNS = 256,
-    /* Tiles whose inputs are only converted stay in the first-level cache. */
-    CONVERTED_TILE_ELEMENTS = 1024,
     /* Unpacked, a call of the inner loop for each row of a tile takes little of the time. */
     UNPACKED_TILE_COLUMNS = 512,
     /* An input across the output is not packed if its lines stay in the second-level cache. */

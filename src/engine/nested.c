@@ -12,7 +12,7 @@ enum {
     MOST_INPUTS = NESTED_MOST_OPERANDS - 1,
     /* Packed tiles that fit here need no workspace; small, as threads may have little stack. */
     STACK_BYTES = 4096,
-    MOST_ITEM_BYTES = 16,
+    PIECE_BYTES = 2048, /* of an input that is converted */
     LINE_BYTES = 64,
 };
 
@@ -32,7 +32,6 @@ struct packed {
     char *tile[MOST_INPUTS]; /* NULL: there is no memory, the operand is read where it lies */
     const char *source[MOST_INPUTS]; /* of what is in `tile`; NULL: nothing */
     ptrdiff_t rows[MOST_INPUTS], columns[MOST_INPUTS];
-    ptrdiff_t most_columns;   /* that are packed at once, for want of memory; 0: a whole tile */
     const char *populated_to; /* of a new output */
 };
 
@@ -140,7 +139,7 @@ static bool joins_rows(const struct tiling *tiling)
         if (tiling->packed[in] || row->step[in] == 0) {
             continue;
         }
-        if (step != 0 && step != size) {
+        if (nested->convert[in] == NULL && step != 0 && step != size) {
             longest = least(longest,
                             JOIN_ROWS_BELOW_ELEMENTS_IF_STEPPED * (ptrdiff_t)loop->item_size[out]);
         } else if (!is_joined(nested, in)) {
@@ -158,14 +157,13 @@ static void cut_into_tiles(struct tiling *tiling, bool may_pack)
     const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
     const int out = loop->inputs;
     const bool packs_across = may_pack && others_lie_along(loop, nested);
-    bool packs = false, across = !may_pack, converts = false;
+    bool packs = false, across = !may_pack;
     size_t largest_item = loop->item_size[out];
     for (int in = 0; in < loop->inputs; in++) {
         const bool lies = lies_across(loop, nested, in);
         across = across || lies;
         tiling->packed[in] =
             lies && packs_across && tile_has_vectors(loop->item_size[in], row->n);
-        converts = converts || nested->convert[in] != NULL;
         largest_item = loop->item_size[in] > largest_item ? loop->item_size[in] : largest_item;
     }
     tiling->joined = may_pack && joins_rows(tiling);
@@ -173,14 +171,12 @@ static void cut_into_tiles(struct tiling *tiling, bool may_pack)
         const ptrdiff_t size = (ptrdiff_t)loop->item_size[in];
         tiling->packed[in] =
             tiling->packed[in] ||
-            (tiling->joined && !(is_joined(nested, in) && column->step[in] == size));
+            (tiling->joined && (nested->convert[in] != NULL ||
+                                !(is_joined(nested, in) && column->step[in] == size)));
         packs = packs || tiling->packed[in];
-        tiling->packed[in] = tiling->packed[in] || nested->convert[in] != NULL;
     }
     const ptrdiff_t bytes = tiling->joined ? JOINED_TILE_BYTES : PACKED_TILE_BYTES;
-    const ptrdiff_t most = packs || across ? bytes / (ptrdiff_t)largest_item
-                           : converts      ? CONVERTED_TILE_ELEMENTS
-                                           : TILE_ELEMENTS;
+    const ptrdiff_t most = packs || across ? bytes / (ptrdiff_t)largest_item : TILE_ELEMENTS;
     tiling->columns = least(column->n, tiling->joined || !(packs || across) ? most
                                        : packs                              ? PACKED_TILE_COLUMNS
                                                : UNPACKED_TILE_COLUMNS);
@@ -273,20 +269,68 @@ static void pack(const struct tiling *tiling, struct packed *packed, int in,
     }
 }
 
-/* `first` is the index of the first element, of calls along one axis. */
-static void run_rows(const struct tiling *tiling, char *data[], const ptrdiff_t row_step[],
-                     const ptrdiff_t step[], ptrdiff_t first, ptrdiff_t rows, ptrdiff_t n)
+static void compute(const struct tiling *tiling, char *data[], const ptrdiff_t step[], ptrdiff_t n)
+{
+    if (tiling->kernel != NULL) {
+        tiling->kernel(data, step, n);
+    } else {
+        tiling->loop->function(data, &n, step, tiling->loop->function_data);
+    }
+}
+
+/* Converts and computes a row piece by piece, of so many bytes that a piece of one operand does not wait for
+ * memory longer than those of the others; pieces of the output begin at cache lines. */
+static void run_pieces(const struct tiling *tiling, char *const data[], const ptrdiff_t row_step[],
+                       const bool converts[], ptrdiff_t n)
 {
     const struct elementwise *loop = tiling->loop;
+    const size_t out_size = loop->item_size[loop->inputs];
+    _Alignas(LINE_BYTES) char converted[MOST_INPUTS][PIECE_BYTES];
+    ptrdiff_t step[NESTED_MOST_OPERANDS], most = TILE_ELEMENTS;
+    for (int op = 0; op < loop->operands; op++) {
+        step[op] = row_step[op];
+        most = least(most, PIECE_BYTES / (ptrdiff_t)loop->item_size[op]);
+    }
+    ptrdiff_t count = most - (ptrdiff_t)((uintptr_t)data[loop->inputs] % LINE_BYTES / out_size);
+    for (ptrdiff_t done = 0; done < n; done += count, count = most) {
+        char *piece[NESTED_MOST_OPERANDS];
+        count = least(count, n - done);
+        for (int op = 0; op < loop->operands; op++) {
+            piece[op] = data[op] + done * row_step[op];
+            if (op < loop->inputs && converts[op]) {
+                const bool varies = row_step[op] != 0;
+                step[op] = varies ? (ptrdiff_t)loop->item_size[op] : 0;
+                tiling->nested->convert[op](piece[op], row_step[op], converted[op],
+                                            varies ? count : 1);
+                piece[op] = converted[op];
+            }
+        }
+        compute(tiling, piece, step, count);
+    }
+}
+
+/* `first` is the index of the first element, of calls along one axis. */
+static void run_rows(const struct tiling *tiling, char *data[], const ptrdiff_t row_step[],
+                     const ptrdiff_t step[], const bool converts[], ptrdiff_t first, ptrdiff_t rows,
+                     ptrdiff_t n)
+{
+    const struct elementwise *loop = tiling->loop;
+    const struct inner_loop_hooks *hooks = tiling->kernel == NULL ? loop->hooks : NULL;
+    if (hooks != NULL) {
+        hooks->before_chunk(tiling->nested->hook_data);
+    }
     for (ptrdiff_t r = 0; r < rows; r++) {
-        if (tiling->kernel != NULL) {
-            tiling->kernel(data, step, n);
+        if (converts != NULL) {
+            run_pieces(tiling, data, step, converts, n);
         } else {
-            elementwise_run_chunk(loop, tiling->nested->hook_data, data, step, first, n);
+            compute(tiling, data, step, n);
         }
         for (int op = 0; op < loop->operands; op++) {
             data[op] += row_step[op];
         }
+    }
+    if (hooks != NULL) {
+        hooks->after_chunk(tiling->nested->hook_data, first);
     }
 }
 
@@ -317,61 +361,41 @@ static const char *find_new_output_end(const struct tiling *tiling)
     return bytes >= POPULATE_FROM_BYTES && follow ? nested->data[out] + bytes : NULL;
 }
 
-/* Part of a tile, or all of it. */
-static void run_part(const struct tiling *tiling, struct packed *packed, char *data[],
-                     ptrdiff_t first, ptrdiff_t rows, ptrdiff_t columns)
-{
-    const struct elementwise *loop = tiling->loop;
-    const struct nested_axis *row = &tiling->nested->axis[tiling->nested->axes - 2],
-                             *column = row + 1;
-    ptrdiff_t row_step[NESTED_MOST_OPERANDS], step[NESTED_MOST_OPERANDS];
-    bool joined = tiling->joined;
-    for (int op = 0; op < loop->operands; op++) {
-        row_step[op] = row->step[op];
-        step[op] = column->step[op];
-    }
-    for (int in = 0; in < loop->inputs; in++) {
-        if (tiling->packed[in] && packed->tile[in] != NULL) {
-            const struct tile tile = {data[in], rows, columns, row_step[in], step[in]};
-            pack(tiling, packed, in, &tile);
-            data[in] = packed->tile[in];
-            step[in] = (ptrdiff_t)loop->item_size[in];
-            row_step[in] = columns * step[in];
-        } else if (tiling->packed[in]) {
-            joined = false;
-        }
-    }
-    if (joined) {
-        columns *= rows;
-        rows = 1;
-    }
-    run_rows(tiling, data, row_step, step, first, rows, columns);
-}
-
 static void run_tile(const struct tiling *tiling, struct packed *packed, ptrdiff_t index)
 {
     const struct elementwise *loop = tiling->loop;
     const struct nested_axis *row = &tiling->nested->axis[tiling->nested->axes - 2],
                              *column = row + 1;
     char *data[NESTED_MOST_OPERANDS];
-    ptrdiff_t rows, columns;
+    ptrdiff_t row_step[NESTED_MOST_OPERANDS], step[NESTED_MOST_OPERANDS], rows, columns;
+    bool joined = tiling->joined, converts[MOST_INPUTS], any = false;
     find_tile(tiling, index, data, &rows, &columns);
     const ptrdiff_t out_bytes = rows * columns * (ptrdiff_t)loop->item_size[loop->inputs];
     populate(tiling, packed, data[loop->inputs], data[loop->inputs] + out_bytes);
-    const ptrdiff_t first = index * tiling->columns;
-    if (packed->most_columns == 0) {
-        run_part(tiling, packed, data, first, rows, columns);
-        return;
+    for (int op = 0; op < loop->operands; op++) {
+        row_step[op] = row->step[op];
+        step[op] = column->step[op];
     }
-    for (ptrdiff_t r = 0; r < rows; r++) {
-        for (ptrdiff_t c = 0; c < columns; c += packed->most_columns) {
-            char *part[NESTED_MOST_OPERANDS];
-            for (int op = 0; op < loop->operands; op++) {
-                part[op] = data[op] + r * row->step[op] + c * column->step[op];
-            }
-            run_part(tiling, packed, part, first + c, 1, least(packed->most_columns, columns - c));
+    for (int in = 0; in < loop->inputs; in++) {
+        converts[in] = tiling->nested->convert[in] != NULL;
+        if (tiling->packed[in] && packed->tile[in] != NULL) {
+            const struct tile tile = {data[in], rows, columns, row_step[in], step[in]};
+            pack(tiling, packed, in, &tile);
+            data[in] = packed->tile[in];
+            step[in] = (ptrdiff_t)loop->item_size[in];
+            row_step[in] = columns * step[in];
+            converts[in] = false;
+        } else if (tiling->packed[in]) {
+            joined = false;
         }
+        any = any || converts[in];
     }
+    if (joined) {
+        columns *= rows;
+        rows = 1;
+    }
+    run_rows(tiling, data, row_step, step, any ? converts : NULL, index * tiling->columns, rows,
+             columns);
 }
 
 static size_t packed_bytes(const struct tiling *tiling, int in)
@@ -393,14 +417,9 @@ static void run_tiles(void *context, struct chunks *chunks)
     const struct workspace workspace =
         is_small ? (struct workspace){NULL, 0} : workspace_take(bytes);
     char *memory = is_small ? on_stack : workspace.data;
-    for (int in = 0; in < tiling->loop->inputs; in++) {
-        if (memory != NULL) {
-            packed.tile[in] = memory;
-            memory += packed_bytes(tiling, in);
-        } else if (tiling->nested->convert[in] != NULL) {
-            packed.tile[in] = on_stack + in * (STACK_BYTES / MOST_INPUTS);
-            packed.most_columns = STACK_BYTES / MOST_INPUTS / MOST_ITEM_BYTES;
-        }
+    for (int in = 0; in < tiling->loop->inputs && memory != NULL; in++) {
+        packed.tile[in] = memory;
+        memory += packed_bytes(tiling, in);
     }
     ptrdiff_t first, end;
     while (chunks_take(chunks, &first, &end)) {
@@ -420,7 +439,8 @@ static elementwise_kernel *choose_kernel(const struct tiling *tiling)
     for (int op = 0; op < loop->operands; op++) {
         const bool is_packed = op < loop->inputs && tiling->packed[op];
         packs = packs || (is_packed && !tiling->joined);
-        step[op] = is_packed ? (ptrdiff_t)loop->item_size[op]
+        const bool converts = op < loop->inputs && tiling->nested->convert[op] != NULL;
+        step[op] = is_packed || converts ? (ptrdiff_t)loop->item_size[op]
                              : tiling->nested->axis[tiling->nested->axes - 1].step[op];
     }
     /* See elementwise_plan_kernel(). */

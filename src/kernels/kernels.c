@@ -1,6 +1,8 @@
 /* Which instruction sets this processor has, and the best kernel among theirs. */
 #include "kernels.h"
 
+#include "vector.h"
+
 #include <stdbool.h>
 #include <string.h>
 
@@ -119,6 +121,11 @@ const struct reduction_kernel *reduction_kernel_find(const char *op, char kind, 
         }
     }
     return best;
+}
+
+void kernels_fence(void)
+{
+    stream_fence();
 }
 
 const char *kernels_isa(int index)

@@ -19,7 +19,8 @@ struct kernel {
     char kind;
     size_t item_size; /* of the inputs */
     elementwise_kernel *cached;
-    elementwise_kernel *streaming; /* bypasses the cache when storing; NULL where the ISA cannot */
+    elementwise_kernel *streaming; /* bypasses the cache when storing, which kernels_fence() ends;
+                                      NULL where the ISA cannot */
 };
 
 /* Converts n elements, `step` bytes apart, to contiguous ones. */
@@ -108,6 +109,9 @@ convert_elements *conversion_find(char kind, size_t item_size, char to_kind, siz
 
 /* The best reduction of the processor, or NULL. */
 const struct reduction_kernel *reduction_kernel_find(const char *op, char kind, size_t item_size);
+
+/* What this thread has stored past the cache is seen by others from now on. */
+void kernels_fence(void);
 
 /* The instruction sets of this build in ascending order, the baseline first; NULL past the last. */
 const char *kernels_isa(int index);

@@ -161,9 +161,6 @@ INLINE void contiguous(const char *a, const char *b, char *out, ptrdiff_t n, boo
         *(element *)(out + at) =
             value(element_at(a, at, a_varies, a_one), element_at(b, at, b_varies, b_one));
     }
-    if (stream) {
-        stream_fence();
-    }
 }
 
 INLINE void strided(char *const data[], const ptrdiff_t step[], ptrdiff_t n,
