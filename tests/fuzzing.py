@@ -149,6 +149,24 @@ def ranged_case(choose, seed):
     )
 
 
+def mixed_case(choose, seed):
+    """Calls with inputs of several dtypes, larger than NumPy's buffer: elements are converted."""
+    name = choose(OWN * 4 + tuple(NUMPY_UFUNCS))
+    inputs = NUMPY_UFUNCS[name].nin if name in NUMPY_UFUNCS else 2
+    layouts = ("C",) * 20 + ("F", "transposed", "flipped", "strided", "repeated", "broadcast") * 2
+    return Case(
+        name,
+        "call",
+        tuple(choose(NUMBERS) for _ in range(inputs)),
+        tuple(choose(layouts + LAYOUTS) for _ in range(inputs)),
+        "huge",
+        choose(("none",) * 4 + ("fresh",) * 4 + OUTS),
+        choose(("none",) * 20 + WHERES),
+        choose(("warn", "warn") + ERRORS),
+        seed,
+    )
+
+
 def reduce_case(choose, seed):
     """Sums and products of whole arrays, the plain calls that our own `reduce` takes among them."""
     dtype = choose(NUMBERS)

@@ -27,6 +27,7 @@ from fuzzing import (
     pair_of,
     parallel_case,
     plain_case,
+    mixed_case,
     ranged_case,
     reduce_case,
     regions,
@@ -40,7 +41,8 @@ from numc_ufuncs import _core
 
 CASES = int(os.environ.get("NUMC_FUZZ_CASES", "0"))
 SHARES = {
-    "own": 0.3,
+    "own": 0.25,
+    "mixed": 0.05,
     "parallel": 0.25,
     "plain": 0.2,
     "ranged": 0.05,
@@ -91,12 +93,13 @@ class Outcome:
 
     @staticmethod
     def _named(text, call, ufunc):
-        # NumPy says "encountered in add" where at() has an indexed loop, else "encountered in at".
-        return (
-            text.replace("encountered in at", f"encountered in {ufunc.__name__}")
-            if call.method == "at"
-            else text
-        )
+        # NumPy says "encountered in add" where at() has an indexed loop, else "encountered in at"; of
+        # signaling NaNs in broadcast operands that it casts "in cast", in others "in add".
+        dtypes = {arg.dtype for arg in call.args if isinstance(arg, View)}
+        said = "at" if call.method == "at" else None
+        if call.method == "call" and len(dtypes) > 1 and ufunc.signature is None:
+            said = "cast"
+        return text.replace(f"encountered in {said}", f"encountered in {ufunc.__name__}")
 
     def _own(self, operand):
         return operand.on(self.memory) if isinstance(operand, View) else operand
@@ -388,6 +391,12 @@ def test_plain_calls(case):
 @profile("ranged")
 @given(strategy(ranged_case))
 def test_calls_beyond_numpys_buffer(case):
+    check(case)
+
+
+@profile("mixed")
+@given(strategy(mixed_case))
+def test_mixed_dtypes(case):
     check(case)
 
 

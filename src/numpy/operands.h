@@ -38,7 +38,7 @@ npy_intp operands_size(const struct ufunc_call *call);
 struct extent array_extent(PyArrayObject *array);
 
 /* Whether every input shares no byte with the output, which is given, or coincides with it where
- * that is allowed: not if it is converted. */
+ * that is allowed: not if NumPy would cast it. */
 bool operands_output_is_independent(const struct ufunc_call *call, bool may_coincide);
 
 #endif

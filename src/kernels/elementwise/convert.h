@@ -118,43 +118,70 @@ ALL_CONVERSIONS(DEFINE)
 
 /* ---- half precision ---- */
 
-INLINE void halves_of(const char *from, ptrdiff_t step, uint16_t gathered[HALF_BLOCK], ptrdiff_t n)
+/* NumPy converts bits, which keeps signaling NaNs and raises nothing; instructions do neither. */
+INLINE bool has_signaling(const uint16_t half[HALF_BLOCK])
 {
-    if (n < HALF_BLOCK) {
-        memset(gathered, 0, HALF_BLOCK * sizeof gathered[0]);
+    unsigned any = 0;
+    for (int i = 0; i < HALF_BLOCK; i++) {
+        any |= (half[i] & 0x7e00u) == 0x7c00u && (half[i] & 0x1ffu) != 0;
     }
+    return any != 0;
+}
+
+INLINE double half_to_double(uint16_t half)
+{
+    if ((half & 0x7c00u) != 0x7c00u) {
+        return half_to_float(half);
+    }
+    const uint64_t bits =
+        (uint64_t)(half & 0x8000u) << 48 | 0x7ffULL << 52 | (uint64_t)(half & 0x3ffu) << 42;
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* The halves of one block, contiguous: where they lie, or gathered. */
+INLINE const uint16_t *block_of(const char *from, ptrdiff_t step, uint16_t gathered[HALF_BLOCK],
+                                ptrdiff_t n)
+{
+    if (n == HALF_BLOCK && step == sizeof(uint16_t)) {
+        return (const uint16_t *)from;
+    }
+    memset(gathered, 0, HALF_BLOCK * sizeof gathered[0]);
     for (ptrdiff_t i = 0; i < n; i++) {
         gathered[i] = *(const uint16_t *)(from + i * step);
     }
+    return gathered;
 }
 
-static void convert_float16_float32(const char *from, ptrdiff_t step, void *to, ptrdiff_t n)
-{
-    float *next = to;
-    for (; n >= HALF_BLOCK && step == sizeof(uint16_t); n -= HALF_BLOCK, next += HALF_BLOCK) {
-        halves_to_floats((const uint16_t *)from, next);
-        from += HALF_BLOCK * sizeof(uint16_t);
+/* `target` and its conversion from half. */
+#define DEFINE(target, to_type, of_half)                                                           \
+    static void convert_float16_##target(const char *from, ptrdiff_t step, void *to, ptrdiff_t n)  \
+    {                                                                                              \
+        to_type *next = to;                                                                        \
+        for (ptrdiff_t count; n > 0; n -= count, next += count, from += count * step) {            \
+            uint16_t gathered[HALF_BLOCK];                                                         \
+            float single[HALF_BLOCK];                                                              \
+            count = n < HALF_BLOCK ? n : HALF_BLOCK;                                               \
+            const uint16_t *half = block_of(from, step, gathered, count);                          \
+            if (has_signaling(half)) {                                                             \
+                for (ptrdiff_t i = 0; i < count; i++) {                                            \
+                    next[i] = of_half(half[i]);                                                    \
+                }                                                                                  \
+                continue;                                                                          \
+            }                                                                                      \
+            halves_to_floats(half, single);                                                        \
+            for (ptrdiff_t i = 0; count == HALF_BLOCK && i < HALF_BLOCK; i++) {                    \
+                next[i] = single[i];                                                               \
+            }                                                                                      \
+            for (ptrdiff_t i = 0; count < HALF_BLOCK && i < count; i++) {                          \
+                next[i] = single[i];                                                               \
+            }                                                                                      \
+        }                                                                                          \
     }
-    for (ptrdiff_t count; n > 0; n -= count, next += count, from += count * step) {
-        uint16_t gathered[HALF_BLOCK];
-        float converted[HALF_BLOCK];
-        count = n < HALF_BLOCK ? n : HALF_BLOCK;
-        halves_of(from, step, gathered, count);
-        halves_to_floats(gathered, converted);
-        memcpy(next, converted, (size_t)count * sizeof converted[0]);
-    }
-}
-
-static void convert_float16_float64(const char *from, ptrdiff_t step, void *to, ptrdiff_t n)
-{
-    double *next = to;
-    for (ptrdiff_t count; n > 0; n -= count, next += count, from += count * step) {
-        float converted[GATHERED_ELEMENTS];
-        count = n < GATHERED_ELEMENTS ? n : GATHERED_ELEMENTS;
-        convert_float16_float32(from, step, converted, count);
-        convert_vectors_float32_float64(converted, next, count);
-    }
-}
+DEFINE(float32, float, half_to_float)
+DEFINE(float64, double, half_to_double)
+#undef DEFINE
 
 #define ROW(source, kind, type, target, to_kind, to_type, value)                                   \
     {kind, sizeof(type), to_kind, sizeof(to_type), convert_##source##_##target},
