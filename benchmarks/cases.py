@@ -20,6 +20,9 @@ METHOD_OUTER = {1: 1.7, 2: 2.5}
 HALF_SUM = {1: 20.0, 2: 20.0}
 AXIS_SUM = {1: 1.2, 2: 1.8, 16: 8.0}
 FRESH = {2: 1.7, 16: 5.0}
+CONVERTED = {1: 1.8, 2: 2.5, 16: 12.0}
+CONVERTED_FRESH = {1: 1.4, 2: 1.8, 16: 6.0}
+CONVERTED_PAIRS = ("fd", "id", "ld", "il", "fi", "bi", "ef", "?d")
 READ_SHARE = 0.85  # of the bandwidth of reading, by sums of one axis on 16 threads
 
 QUICK_SIDE = 64  # the longest side of operands that only show that all works
@@ -38,6 +41,7 @@ class Case:
     axis: int | None = None
     read_share: float | None = None
     widened: str | None = None  # dtype= of a reduction
+    other: str | None = None  # dtype of b
 
     def __post_init__(self):
         self.dtype = np.dtype(self.dtype)
@@ -46,11 +50,14 @@ class Case:
     def name(self):
         output = f", {self.output}" if "." not in self.op else ""
         widened = f" in {np.dtype(self.widened)}" if self.widened else ""
-        return f"{self.op} {self.dtype}{widened} {self.layout}{output}"
+        other = f", {np.dtype(self.other)}" if self.other else ""
+        return f"{self.op} {self.dtype}{other}{widened} {self.layout}{output}"
 
     @property
     def has_peers(self):
-        return self.op in ("add", "multiply", "add.reduce", "add.at") and not self.widened
+        return self.op in ("add", "multiply", "add.reduce", "add.at") and not (
+            self.widened or self.other
+        )
 
     @property
     def size(self):
@@ -75,9 +82,9 @@ class Case:
             }
         rows, columns = self.shape if len(self.shape) == 2 else (self.shape[0], 1)
         a, b = layouts.LAYOUTS[self.layout](rows, columns, self.dtype)
-        names = {"a": a, "b": b}
+        names = {"a": a, "b": b if self.other is None else b.astype(self.other)}
         if self.output == "out=":
-            names["out"] = layouts.empty_out(a, b, self.dtype)
+            names["out"] = layouts.empty_out(a, b, np.result_type(*names.values()))
         return names
 
     def call(self, library, names):
@@ -148,6 +155,10 @@ def _all():
         yield Case(op, "contiguous", "e", (10**6,), targets=HALF)
     for output, targets in (("out=", {}), ("new", FRESH)):
         yield Case("add", "contiguous", "f", (3 * 10**7,), output, targets)
+    for dtype, other in CONVERTED_PAIRS:
+        for n in (10**6, 10**7):
+            yield Case("add", "contiguous", dtype, (n,), targets=CONVERTED, other=other)
+            yield Case("add", "contiguous", dtype, (n,), "new", CONVERTED_FRESH, other=other)
     for dtype in "fde":
         targets = HALF_SUM if dtype == "e" else SUM
         yield Case("add.reduce", "1-D", dtype, (3 * 10**7,), "new", targets, None, READ_SHARE)

@@ -84,6 +84,10 @@ def draw(rng):
         name = str(rng.choice(by_name.get(what, REDUCED)))
         two = what in ("binary", "outer")
         pairs = [operand(rng, shape, dtype) for _ in range(2 if two else 1)]
+        if what == "binary" and rng.integers(3) == 0:
+            other = str(rng.choice(list(DTYPES)))
+            pairs[1] = operand(rng, shape, other)
+            dtype = f"{dtype} and {other}"
         if what == "reduce":
             widened = ", dtype='d'" if name == "add" and rng.integers(4) == 0 else ""
             statement = f"f.reduce(*operands, axis={axes(rng, len(shape))}{widened})"

@@ -13,6 +13,10 @@ def assert_same(ours, theirs):
     np.testing.assert_array_equal(ours, theirs)
 
 
+def same_bits(a, b):
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
 def assert_references_stay(calls, watched):
     """However often `calls` runs, nobody keeps or loses references to the objects."""
 

@@ -23,11 +23,11 @@ from fuzzing import (
     copy_of,
     make_call,
     matmul_case,
+    mixed_case,
     own_case,
     pair_of,
     parallel_case,
     plain_case,
-    mixed_case,
     ranged_case,
     reduce_case,
     regions,
@@ -93,8 +93,8 @@ class Outcome:
 
     @staticmethod
     def _named(text, call, ufunc):
-        # NumPy says "encountered in add" where at() has an indexed loop, else "encountered in at"; of
-        # signaling NaNs in broadcast operands that it casts "in cast", in others "in add".
+        # NumPy says "encountered in add" where at() has an indexed loop, else "encountered in at".
+        # Of signaling NaNs that it casts: "in cast" if the operand is broadcast, else "in add".
         dtypes = {arg.dtype for arg in call.args if isinstance(arg, View)}
         said = "at" if call.method == "at" else None
         if call.method == "call" and len(dtypes) > 1 and ufunc.signature is None:

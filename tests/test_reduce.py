@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import _numc_test
 import numpy as np
 import pytest
+from checks import same_bits
 
 import numc_ufuncs as nc
 
@@ -60,10 +61,6 @@ def axes_of(ndim):
     yield None
     for count in range(1, ndim + 1):
         yield from itertools.combinations(range(ndim), count)
-
-
-def same_bits(a, b):
-    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
 def same_numbers(a, b):

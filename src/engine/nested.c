@@ -162,8 +162,7 @@ static void cut_into_tiles(struct tiling *tiling, bool may_pack)
     for (int in = 0; in < loop->inputs; in++) {
         const bool lies = lies_across(loop, nested, in);
         across = across || lies;
-        tiling->packed[in] =
-            lies && packs_across && tile_has_vectors(loop->item_size[in], row->n);
+        tiling->packed[in] = lies && packs_across && tile_has_vectors(loop->item_size[in], row->n);
         largest_item = loop->item_size[in] > largest_item ? loop->item_size[in] : largest_item;
     }
     tiling->joined = may_pack && joins_rows(tiling);
@@ -171,8 +170,8 @@ static void cut_into_tiles(struct tiling *tiling, bool may_pack)
         const ptrdiff_t size = (ptrdiff_t)loop->item_size[in];
         tiling->packed[in] =
             tiling->packed[in] ||
-            (tiling->joined && (nested->convert[in] != NULL ||
-                                !(is_joined(nested, in) && column->step[in] == size)));
+            (tiling->joined &&
+             (nested->convert[in] != NULL || !(is_joined(nested, in) && column->step[in] == size)));
         packs = packs || tiling->packed[in];
     }
     const ptrdiff_t bytes = tiling->joined ? JOINED_TILE_BYTES : PACKED_TILE_BYTES;
@@ -441,7 +440,7 @@ static elementwise_kernel *choose_kernel(const struct tiling *tiling)
         packs = packs || (is_packed && !tiling->joined);
         const bool converts = op < loop->inputs && tiling->nested->convert[op] != NULL;
         step[op] = is_packed || converts ? (ptrdiff_t)loop->item_size[op]
-                             : tiling->nested->axis[tiling->nested->axes - 1].step[op];
+                                         : tiling->nested->axis[tiling->nested->axes - 1].step[op];
     }
     /* See elementwise_plan_kernel(). */
     const ptrdiff_t row_bytes = tiling->columns * (ptrdiff_t)loop->item_size[loop->inputs];

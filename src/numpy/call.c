@@ -5,9 +5,9 @@
 #include "call.h"
 
 #include "elementwise_call.h"
+#include "errors.h"
 #include "matmul_call.h"
 #include "numpy_private.h"
-#include "errors.h"
 #include "operands.h"
 
 #include <float.h>

@@ -46,7 +46,8 @@ bool operands_output_is_independent(const struct ufunc_call *call, bool may_coin
     for (int i = 0; i < call->table->inputs; i++) {
         PyArrayObject *in = call->array[i];
         if (in != NULL && extents_meet(written, array_extent(in)) &&
-            !(may_coincide && PyArray_TYPE(in) == call->row->input->type_num && coincide(in, out))) {
+            !(may_coincide && PyArray_TYPE(in) == call->row->input->type_num &&
+              coincide(in, out))) {
             return false;
         }
     }

@@ -355,6 +355,76 @@ static void compare_isa(const struct kernels *kernels, bool quick)
     }
 }
 
+/* ---- conversions ---- */
+
+/* One element as C converts it; not inlined, as above. Halves keep their bits: signaling NaNs, too. */
+__attribute__((noinline)) static void convert_one(const struct element_conversion *conversion,
+                                                  const char *from, char *to)
+{
+    const size_t bytes = conversion->item_size;
+    uint64_t bits = 0, result;
+    memcpy(&bits, from, bytes);
+    const int64_t extended = (int64_t)(bits << (64 - 8 * bytes)) >> (64 - 8 * bytes);
+    double value = 0;
+    float single = 0;
+    if (conversion->kind == 'f' && bytes == sizeof single) {
+        memcpy(&single, from, sizeof single);
+        value = single;
+    } else if (conversion->kind == 'f') {
+        single = float_of_half((uint16_t)bits);
+        value = single;
+        if ((bits & 0x7c00) == 0x7c00) {
+            result = (bits & 0x8000) << 48 | 0x7ffULL << 52 | (bits & 0x3ff) << 42;
+            memcpy(&value, &result, sizeof value);
+        }
+    } else if (conversion->kind == 'i') {
+        single = (float)extended;
+        value = (double)extended;
+        bits = (uint64_t)extended;
+    } else {
+        bits = conversion->kind == 'b' ? bits != 0 : bits;
+        single = (float)bits;
+        value = (double)bits;
+    }
+    if (conversion->to_kind == 'i') {
+        memcpy(to, &bits, conversion->to_size);
+    } else if (conversion->to_size == sizeof single) {
+        memcpy(to, &single, sizeof single);
+    } else {
+        memcpy(to, &value, sizeof value);
+    }
+}
+
+static void compare_conversion(const struct element_conversion *conversion, ptrdiff_t step,
+                               ptrdiff_t n)
+{
+    const char *from = room_a + GUARD + (step < 0 ? -step * n : 0);
+    memset(actual, 0x5a, sizeof actual);
+    memset(expected, 0x5a, sizeof expected);
+    for (ptrdiff_t i = 0; i < n; i++) {
+        convert_one(conversion, from + i * step,
+                    expected + GUARD + i * (ptrdiff_t)conversion->to_size);
+    }
+    conversion->convert(from, step, actual + GUARD, n);
+    expect(memcmp(actual, expected, sizeof actual) == 0, "%c%zu to %c%zu, %td of step %td",
+           conversion->kind, conversion->item_size, conversion->to_kind, conversion->to_size, n,
+           step);
+}
+
+static void compare_conversions(const struct kernels *kernels)
+{
+    static const ptrdiff_t sizes[] = {1, 2, 7, 15, 16, 17, 33, 255, 256, 257, 1000};
+    for (const struct element_conversion *row = kernels->conversions; row->convert != NULL; row++) {
+        const ptrdiff_t size = (ptrdiff_t)row->item_size;
+        fill(room_a, sizeof room_a, row->kind == 'f' ? 'f' : 'i', row->item_size);
+        for (int step = -2; step <= 3; step++) {
+            for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+                compare_conversion(row, step * size, sizes[i]);
+            }
+        }
+    }
+}
+
 /* A restriction hides the ISAs above it, and only them. */
 static void check_selection(const struct kernels *kernels)
 {
@@ -440,6 +510,7 @@ int main(int argc, char *argv[])
         const long before = expectations;
         check_selection(kernels);
         compare_isa(kernels, quick);
+        compare_conversions(kernels);
         printf("%s: %ld comparisons\n", kernels->isa, expectations - before);
     }
     if (!known) {

@@ -37,7 +37,7 @@ INLINE double double_of_int64(int64_t x)
 
 /* What is converted to what: DO(source, its kind, its type, target, its kind, its type, value of x).
  * Kinds are those of dtypes; integers as targets are modulo 2^n. */
-#define INTEGERS_TO_FLOAT64(DO)                                                                            \
+#define INTEGERS_TO_FLOAT64(DO)                                                                    \
     DO(truth, 'b', uint8_t, float64, 'f', double, x != 0)                                          \
     DO(int8, 'i', int8_t, float64, 'f', double, x)                                                 \
     DO(int16, 'i', int16_t, float64, 'f', double, x)                                               \
@@ -78,7 +78,7 @@ INLINE double double_of_int64(int64_t x)
                                                         to_type *to, ptrdiff_t n)                  \
     {                                                                                              \
         for (ptrdiff_t i = 0; i < n; i++) {                                                        \
-            to[i] = (to_type)*(const type *)(from + i * step);                                     \
+            to[i] = (to_type) * (const type *)(from + i * step);                                   \
         }                                                                                          \
     }                                                                                              \
     INLINE void convert_vectors_##source##_##target(const type *from, to_type *restrict to,        \
@@ -186,8 +186,7 @@ DEFINE(float64, double, half_to_double)
 #define ROW(source, kind, type, target, to_kind, to_type, value)                                   \
     {kind, sizeof(type), to_kind, sizeof(to_type), convert_##source##_##target},
 static const struct element_conversion conversions[] = {
-    ALL_CONVERSIONS(ROW)
-    {'f', 2, 'f', 4, convert_float16_float32},
+    ALL_CONVERSIONS(ROW){'f', 2, 'f', 4, convert_float16_float32},
     {'f', 2, 'f', 8, convert_float16_float64},
     {0, 0, 0, 0, NULL},
 };

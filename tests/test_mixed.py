@@ -1,0 +1,163 @@
+"""Calls with inputs of several dtypes: converted tile by tile, with NumPy's results."""
+
+import threading
+
+import numpy as np
+import pytest
+from checks import same_bits
+
+import numc_ufuncs as nc
+from numc_ufuncs import _core
+
+PAIRS = "fd id ld il fi bi ef ed ?d Hf hf Id LB ?l qi Ll Hb".split()
+SHAPE = 300, 70
+
+
+def numbers(dtype, shape, seed=0):
+    values = np.random.default_rng(seed).integers(-99, 99, shape)
+    return (values > 0) if dtype == "?" else values.astype(dtype)
+
+
+def layouts(x, y):
+    """Pairs of operands whose common shape has more elements than NumPy's buffer."""
+    yield "contiguous", x, y
+    yield "columns", np.asfortranarray(x), np.asfortranarray(y)
+    yield "mixed order", x, np.asfortranarray(y)
+    yield "strided", np.repeat(x, 2, 1)[:, ::2], y
+    yield "reversed", x[::-1, ::-1], y[::-1, ::-1]
+    yield "a row", x, y[:1]
+    yield "a column", x[:, :1], y
+    yield "a scalar", x, y[0, 0]
+    yield "0-d", x, y[0, 0, ...]
+    yield "short rows", x.reshape(-1, 3), y[0, :3]
+    yield (
+        "three axes",
+        x.reshape(10, 30, 70).transpose(1, 0, 2),
+        y.reshape(10, 30, 70)[:1, :, :].transpose(1, 0, 2),
+    )
+
+
+def over_axes():
+    return _core.short_calls()[1]
+
+
+@pytest.mark.usefixtures("threads_always")
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("name", ["add", "less", "maximum", "divide"])
+def test_layouts(name, pair):
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    for layout, x, y in layouts(numbers(pair[0], SHAPE), numbers(pair[1], SHAPE, 1)):
+        for a, b in ((x, y), (y, x)):
+            with np.errstate(all="ignore"):
+                expected, result = theirs(a, b), ours(a, b)
+                out = np.empty_like(expected)
+                assert ours(a, b, out=out) is out
+            assert same_bits(result, expected) and same_bits(out, expected), layout
+            assert result.dtype == expected.dtype and result.strides == expected.strides
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_calls_are_ours(threads):
+    x = np.arange(30_000)
+    cases = (
+        lambda of: of.add(x.astype("f"), x.astype("d")),
+        lambda of: of.multiply(x, 0.5),
+        lambda of: of.multiply(0.5, x),
+        lambda of: of.subtract(x, np.float64(0.5)),
+        lambda of: of.add(x.astype("i2"), np.array(3, "i4")),
+        lambda of: of.add(x > 5, 3),
+        lambda of: of.subtract(x.astype("i1"), x.astype("d").reshape(3, -1)[:, None, :1]),
+        lambda of: of.sqrt(x.astype("i")),
+        lambda of: of.arctan2(x, x.astype("f")),
+    )
+    for number, case in enumerate(cases):
+        before = over_axes()
+        with nc.config(threads=threads):
+            assert same_bits(case(nc), case(np)), number
+        assert over_axes() == before + 1, number
+
+
+def test_what_is_left_to_numpy():
+    x = np.arange(30_000)
+    before = over_axes()
+    for case in (
+        lambda of: of.add(x[:5000], 0.5),  # NumPy casts it as a whole
+        lambda of: of.add(x, 1j),
+        lambda of: of.add(x.astype("g"), x),
+        lambda of: of.sqrt(np.sin(x).astype("f")[::2].repeat(2), dtype="d"),
+        lambda of: of.add(x.astype(">i4"), 0.5),
+    ):
+        with np.errstate(all="ignore"):
+            assert same_bits(case(nc), case(np))
+    assert over_axes() == before
+    for number in (300, -1, 2**70):
+        with pytest.raises(OverflowError):
+            nc.add(x.astype("u1"), number)
+
+
+def test_in_place():
+    x, y = np.arange(30_000.0), np.arange(30_000)
+    a, b = x.copy(), x.copy()
+    before = over_axes()
+    nc.add(a, y, out=a)
+    assert over_axes() == before + 1
+    assert same_bits(a, np.add(b, y, out=b))
+    # An input that is converted, and lies where the output does.
+    for shift in (0, 8, 80):
+        a, b = np.arange(40_000.0), np.arange(40_000.0)
+        views = (of[: 30_000 + shift].view("l")[shift:] for of in (a, b))
+        nc.add(next(views), a[:30_000], out=a[:30_000])
+        np.add(next(views), b[:30_000], out=b[:30_000])
+        assert same_bits(a, b)
+    a, b = np.arange(30_000, dtype="q"), np.arange(30_000, dtype="q")
+    with pytest.raises(FloatingPointError), np.errstate(all="raise"):
+        nc.parallel(np.remainder)(a, b > 5, out=a.view("l"))
+    assert same_bits(a, b)
+
+
+@pytest.mark.usefixtures("threads_always")
+@pytest.mark.parametrize(
+    "name", ["hypot", "power", "float_power", "logaddexp", "sqrt", "exp", "cbrt"]
+)
+def test_loops_of_numpy(name):
+    theirs = getattr(np, name)
+    ours = nc.parallel(theirs)
+    for dtypes in ("fd", "id", "if", "eb", "el", "?d"):
+        operands = [numbers(d, 50_001, i) for i, d in enumerate(dtypes)][: theirs.nin]
+        with np.errstate(all="ignore"):
+            assert same_bits(ours(*operands), theirs(*operands))
+
+
+def test_exceptions_of_loops():
+    x, y = np.full(50_000, 2), np.zeros(50_000, "i")
+    y[33_333] = -1
+    with pytest.raises(ValueError, match="negative integer powers"):
+        nc.parallel(np.power)(x, y)
+    by_zero = pytest.raises(FloatingPointError, match="divide by zero encountered in divide")
+    with by_zero, np.errstate(all="raise"):
+        nc.divide(x, y.astype("f"))
+
+
+def test_new_loops_change_nothing():
+    x = np.arange(20_000)
+    with np.errstate(all="ignore"):
+        assert same_bits(nc.add(x, 0.5), x + 0.5)
+        import numpy._core._rational_tests  # noqa: F401
+
+        assert same_bits(nc.add(x, 0.5), x + 0.5)
+
+
+def test_small_stacks():
+    results = []
+    x, y = np.arange(60_000).reshape(300, 200), np.arange(60_000.0).reshape(200, 300).T
+    before = threading.stack_size(65536)
+    try:
+        thread = threading.Thread(
+            target=lambda: results.extend((nc.add(x, y), nc.divide(x, 0.5), nc.less(x, y[0, 0])))
+        )
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    for a, b in zip(results, (x + y, x / 0.5, x < y[0, 0]), strict=True):
+        assert same_bits(a, b)
