@@ -13,8 +13,8 @@
 #include <float.h>
 #include <math.h>
 
-/* Outer broadcasting aside, fewer are cast as a whole: private_buffer_size(). */
-enum { LEAST_MIXED_ELEMENTS = 1024 };
+/* Where all operands have fewer elements, it is not worth looking at what they make when broadcast. */
+enum { LEAST_BUFFERED_ELEMENTS = 1024 };
 
 static PyObject *out_keyword;
 
@@ -214,17 +214,28 @@ static bool read_mixed_input(struct ufunc_call *call, int i, PyObject *input, in
     return convert != NULL;
 }
 
-/* Inputs that NumPy would cast. Few elements are left to it, as it does not cast them in buffers. */
+/* How many elements the call has; 0: few. */
+static npy_intp size_if_large(struct ufunc_call *call, PyObject *const *args)
+{
+    const int inputs = call->table->inputs;
+    bool is_large = false;
+    call->array[inputs] = NULL;
+    for (int i = 0; i < inputs; i++) {
+        call->array[i] = PyArray_CheckExact(args[i]) ? (PyArrayObject *)args[i] : NULL;
+        is_large = is_large || (call->array[i] != NULL &&
+                                PyArray_SIZE(call->array[i]) > LEAST_BUFFERED_ELEMENTS);
+    }
+    const npy_intp size = is_large ? operands_size(call) : 0;
+    return size > NPY_BUFSIZE ? size : 0;
+}
+
+/* Inputs that NumPy would cast in buffers: fewer elements are cast as a whole. */
 static __attribute__((noinline)) bool read_mixed_inputs(struct ufunc_call *call,
                                                         PyObject *const *args)
 {
     int kind[CALL_MOST_INPUTS];
-    bool is_large = false;
-    for (int i = 0; i < call->table->inputs; i++) {
-        is_large = is_large || (PyArray_CheckExact(args[i]) &&
-                                PyArray_SIZE((PyArrayObject *)args[i]) > LEAST_MIXED_ELEMENTS);
-    }
-    if (!is_large || call->table->is_product) {
+    const npy_intp size = call->table->is_product ? 0 : size_if_large(call, args);
+    if (size == 0) {
         return false;
     }
     for (int i = 0; i < call->table->inputs; i++) {
@@ -240,7 +251,7 @@ static __attribute__((noinline)) bool read_mixed_inputs(struct ufunc_call *call,
             return false;
         }
     }
-    return call->row != NULL;
+    return call->row != NULL && size > private_buffer_size();
 }
 
 static bool read_operands(struct ufunc_call *call, PyObject *const *args, size_t count,

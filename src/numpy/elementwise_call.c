@@ -3,7 +3,6 @@
 
 #include "elementwise_iterator.h"
 #include "errors.h"
-#include "numpy_private.h"
 
 struct elementwise_calls elementwise_calls;
 
@@ -95,25 +94,17 @@ static void plan_one_loop(const struct ufunc_call *call, struct call_plan *plan)
     plan->way = plan->kernel != NULL ? AT_ONCE : ONE_LOOP;
 }
 
-/* NumPy casts operands of fewer elements than its buffer as a whole, before it calls the loop. */
-static enum way way_of_mixed(const struct ufunc_call *call)
-{
-    const int inputs = call->table->inputs;
-    return operands_size(call) > private_buffer_size() &&
-                   (call->array[inputs] == NULL || operands_output_is_independent(call, true))
-               ? AXES
-               : LEFT_TO_NUMPY;
-}
-
 static void make_plan(const struct ufunc_call *call, struct call_plan *plan)
 {
     const struct call_row *row = call->row;
     PyArrayObject *out = call->array[call->table->inputs];
+    plan->way = LEFT_TO_NUMPY;
     if (call->is_mixed) {
-        plan->way = way_of_mixed(call);
+        if (out == NULL || operands_output_is_independent(call, true)) {
+            plan->way = AXES;
+        }
         return;
     }
-    plan->way = LEFT_TO_NUMPY;
     /* If a flag becomes an exception, NumPy has not yet written an output that overlaps an input;
      * a kernel would have. */
     if (row->converts && out != NULL && !operands_output_is_independent(call, false)) {

@@ -75,13 +75,14 @@ static NpyIter *make_iterator(const struct ufunc_call *call, npy_uint32 flags,
     return iterator;
 }
 
-/* ---- kernels: any steps, any order; other loops: contiguous elements ---- */
+/* ---- kernels: any steps, any order; other loops: contiguous or repeated elements ---- */
 
 static bool is_contiguous(const struct nested *nested, const struct elementwise *engine)
 {
     for (int op = 0; op < engine->operands; op++) {
-        if (!(op < engine->inputs && nested->convert[op] != NULL) &&
-            nested->axis[0].step[op] != (npy_intp)engine->item_size[op]) {
+        const npy_intp step = nested->axis[0].step[op];
+        if (step != (npy_intp)engine->item_size[op] &&
+            !(op < engine->inputs && (step == 0 || nested->convert[op] != NULL))) {
             return false;
         }
     }

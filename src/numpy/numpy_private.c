@@ -271,18 +271,25 @@ static int find_settings(PyObject *numpy)
 
 npy_intp private_buffer_size(void)
 {
+    /* Settings never change: who changes one makes new ones. Python is slow to tell their size. */
+    static PyObject *last;
+    static npy_intp size_of_last;
     PyObject *current = NULL;
-    if (settings != NULL && PyContextVar_Get(settings, NULL, &current) == 0) {
+    if (settings != NULL && PyContextVar_Get(settings, NULL, &current) == 0 &&
+        current == default_settings) {
         Py_XDECREF(current);
-        if (current == default_settings) {
-            return NPY_BUFSIZE;
-        }
+        return NPY_BUFSIZE;
     }
-    PyObject *number = PyObject_CallNoArgs(getbufsize);
-    const npy_intp size = number != NULL ? PyLong_AsSsize_t(number) : -1;
-    Py_XDECREF(number);
-    PyErr_Clear();
-    return size > 0 ? size : NPY_BUFSIZE;
+    if (current == NULL || current != last) {
+        PyObject *number = PyObject_CallNoArgs(getbufsize);
+        const npy_intp size = number != NULL ? PyLong_AsSsize_t(number) : -1;
+        Py_XDECREF(number);
+        PyErr_Clear();
+        size_of_last = size > 0 ? size : NPY_BUFSIZE;
+        Py_XSETREF(last, Py_XNewRef(current));
+    }
+    Py_XDECREF(current);
+    return size_of_last;
 }
 
 int private_initialize(void)
