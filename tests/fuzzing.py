@@ -37,6 +37,7 @@ PYTHON_SCALARS = (
     3,
     -1,
     True,
+    False,
     300,
     2**40,
     2**63,

@@ -66,6 +66,10 @@ def test_calls_are_ours(threads):
         lambda of: of.subtract(x, np.float64(0.5)),
         lambda of: of.add(x.astype("i2"), np.array(3, "i4")),
         lambda of: of.add(x > 5, 3),
+        lambda of: of.add(x, False),
+        lambda of: of.multiply(x.astype("f"), True),
+        lambda of: of.add(x.astype("f"), np.True_),
+        lambda of: of.add(x.astype("i2"), np.int8(3)),
         lambda of: of.subtract(x.astype("i1"), x.astype("d").reshape(3, -1)[:, None, :1]),
         lambda of: of.sqrt(x.astype("i")),
         lambda of: of.arctan2(x, x.astype("f")),
@@ -77,14 +81,24 @@ def test_calls_are_ours(threads):
         assert over_axes() == before + 1, number
 
 
+def test_python_bools():
+    x = np.arange(30_000) % 3 == 0
+    for value in (False, True):
+        for name in ("logical_or", "logical_and", "add", "multiply", "equal", "less"):
+            assert same_bits(getattr(nc, name)(x, value), getattr(np, name)(x, value))
+            assert same_bits(getattr(nc, name)(value, x), getattr(np, name)(value, x))
+
+
 def test_what_is_left_to_numpy():
     x = np.arange(30_000)
     before = over_axes()
     for case in (
         lambda of: of.add(x[:5000], 0.5),  # NumPy casts it as a whole
         lambda of: of.add(x, 1j),
+        lambda of: of.add(x.astype("D"), 1j),
+        lambda of: of.add(x.astype("F"), 1j),
         lambda of: of.add(x.astype("g"), x),
-        lambda of: of.sqrt(np.sin(x).astype("f")[::2].repeat(2), dtype="d"),
+        lambda of: of.sqrt(np.cosh(x % 3).astype("f")[::2].repeat(2), dtype="d"),
         lambda of: of.add(x.astype(">i4"), 0.5),
     ):
         np.testing.assert_array_equal(case(nc), case(np))

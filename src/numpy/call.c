@@ -157,8 +157,11 @@ static int kind_of(PyObject *input)
                    ? dtype->type_num
                    : -1;
     }
-    if (PyBool_Check(input) || !PyArray_CheckAnyScalarExact(input)) {
-        return PyBool_Check(input) ? NPY_BOOL : -1;
+    if (PyBool_Check(input)) {
+        return NPY_BOOL;
+    }
+    if (!PyArray_IsScalar(input, Generic) || !PyArray_CheckAnyScalarExact(input)) {
+        return -1;
     }
     dtype = PyArray_DescrFromScalar(input);
     const int type = dtype != NULL && dtype->type_num < CALL_TYPES ? dtype->type_num : -1;
@@ -173,16 +176,24 @@ static bool is_of_dtype(int type, PyArray_Descr *dtype)
     return is.kind == wanted.kind && is.size == wanted.size;
 }
 
-/* One element, where its conversion raises nothing: NumPy would say so in other words. */
-static bool convert_scalar(PyObject *input, convert_elements *convert, union element *element)
+/* The element of a 0-d array, or of a scalar whose dtype kind_of() tells. */
+static void read_element(PyObject *input, union element *element)
+{
+    if (PyArray_CheckExact(input)) {
+        PyArrayObject *array = (PyArrayObject *)input;
+        memcpy(element->bytes, PyArray_DATA(array), (size_t)PyArray_ITEMSIZE(array));
+    } else if (PyBool_Check(input)) {
+        element->bytes[0] = input == Py_True;
+    } else {
+        PyArray_ScalarAsCtype(input, element);
+    }
+}
+
+/* False if the conversion raises a flag: NumPy would say so in other words. */
+static bool convert_element(PyObject *input, convert_elements *convert, union element *element)
 {
     union element own;
-    if (PyArray_CheckExact(input)) {
-        memcpy(own.bytes, PyArray_DATA((PyArrayObject *)input),
-               (size_t)PyArray_ITEMSIZE((PyArrayObject *)input));
-    } else {
-        PyArray_ScalarAsCtype(input, &own);
-    }
+    read_element(input, &own);
     feclearexcept(ERRORS_OF_NUMPY);
     convert(own.bytes, 0, element->bytes, 1);
     return fetestexcept(ERRORS_OF_NUMPY) == 0;
@@ -191,7 +202,7 @@ static bool convert_scalar(PyObject *input, convert_elements *convert, union ele
 static bool read_mixed_input(struct ufunc_call *call, int i, PyObject *input, int kind)
 {
     PyArray_Descr *dtype = call->row->input;
-    const bool is_array = PyArray_CheckExact(input);
+    const bool is_array = PyArray_CheckExact(input) && PyArray_NDIM((PyArrayObject *)input) > 0;
     call->convert[i] = NULL;
     call->array[i] = is_array ? (PyArrayObject *)input : NULL;
     if (kind >= CALL_TYPES) {
@@ -199,16 +210,15 @@ static bool read_mixed_input(struct ufunc_call *call, int i, PyObject *input, in
     }
     if (is_of_dtype(kind, dtype)) {
         if (!is_array) {
-            PyArray_ScalarAsCtype(input, &call->scalar[i]);
+            read_element(input, &call->scalar[i]);
         }
         return true;
     }
     const struct dtype from = dtype_of(kind), to = dtype_of(dtype->type_num);
     convert_elements *convert =
         conversion_find(from.kind, from.size, dtype_modular_kind(dtype->type_num), to.size);
-    if (convert != NULL && (!is_array || PyArray_NDIM(call->array[i]) == 0)) {
-        call->array[i] = NULL;
-        return convert_scalar(input, convert, &call->scalar[i]);
+    if (convert != NULL && !is_array) {
+        return convert_element(input, convert, &call->scalar[i]);
     }
     call->convert[i] = convert;
     return convert != NULL;
