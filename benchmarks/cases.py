@@ -22,6 +22,7 @@ AXIS_SUM = {1: 1.2, 2: 1.8, 16: 8.0}
 FRESH = {2: 1.7, 16: 5.0}
 CONVERTED = {1: 1.8, 2: 2.5, 16: 12.0}
 CONVERTED_FRESH = {1: 1.4, 2: 1.8, 16: 6.0}
+MASKED = {1: 1.5, 2: 2.0, 16: 8.0}
 CONVERTED_PAIRS = ("fd", "id", "ld", "il", "fi", "bi", "ef", "?d")
 READ_SHARE = 0.85  # of the bandwidth of reading, by sums of one axis on 16 threads
 
@@ -42,6 +43,7 @@ class Case:
     read_share: float | None = None
     widened: str | None = None  # dtype= of a reduction
     other: str | None = None  # dtype of b
+    true: float | None = None  # share of a mask that is true
 
     def __post_init__(self):
         self.dtype = np.dtype(self.dtype)
@@ -51,12 +53,13 @@ class Case:
         output = f", {self.output}" if "." not in self.op else ""
         widened = f" in {np.dtype(self.widened)}" if self.widened else ""
         other = f", {np.dtype(self.other)}" if self.other else ""
-        return f"{self.op} {self.dtype}{other}{widened} {self.layout}{output}"
+        where = "" if self.true is None else f", where={self.true:.0%}"
+        return f"{self.op} {self.dtype}{other}{widened} {self.layout}{output}{where}"
 
     @property
     def has_peers(self):
         return self.op in ("add", "multiply", "add.reduce", "add.at") and not (
-            self.widened or self.other
+            self.widened or self.other or self.true
         )
 
     @property
@@ -85,6 +88,8 @@ class Case:
         names = {"a": a, "b": b if self.other is None else b.astype(self.other)}
         if self.output == "out=":
             names["out"] = layouts.empty_out(a, b, np.result_type(*names.values()))
+        if self.true is not None:
+            names["mask"] = np.random.default_rng(3).random(a.shape) < self.true
         return names
 
     def call(self, library, names):
@@ -100,7 +105,8 @@ class Case:
             return Call(f"f(a{axis}{dtype})", {**names, "f": ufunc.reduce})
         if method == "outer":
             return Call("f(a, b)", {**names, "f": ufunc.outer})
-        return Call(f"f(a, b{out})", {**names, "f": ufunc})
+        where = ", where=mask" if "mask" in names else ""
+        return Call(f"f(a, b{out}{where})", {**names, "f": ufunc})
 
     def result(self, call, names):
         """What a call computes, in an array of its own."""
@@ -159,6 +165,9 @@ def _all():
         for n in (10**6, 10**7):
             yield Case("add", "contiguous", dtype, (n,), targets=CONVERTED, other=other)
             yield Case("add", "contiguous", dtype, (n,), "new", CONVERTED_FRESH, other=other)
+    for share in (0.5, 0.02, 0.98):
+        targets = MASKED if share == 0.5 else {}
+        yield Case("add", "contiguous", "d", (10**7,), targets=targets, true=share)
     for dtype in "fde":
         targets = HALF_SUM if dtype == "e" else SUM
         yield Case("add.reduce", "1-D", dtype, (3 * 10**7,), "new", targets, None, READ_SHARE)

@@ -1,4 +1,4 @@
-"""Calls with inputs of several dtypes: converted tile by tile, with NumPy's results."""
+"""Calls with inputs of several dtypes, and with masks: converted and gathered piece by piece."""
 
 import threading
 
@@ -174,3 +174,110 @@ def test_small_stacks():
     thread.join()
     for a, b in zip(results, (x + y, x / 0.5, x < y[0, 0]), strict=True):
         assert same_bits(a, b)
+
+
+# ---- masks ----
+
+
+def masks(shape):
+    rng = np.random.default_rng(7)
+    random = rng.random(shape)
+    yield "half", random < 0.5
+    yield "dense", random < 0.97
+    yield "sparse", random < 0.02
+    yield "all", random < 2
+    yield "none", random > 2
+    yield "runs", np.repeat(random.ravel()[::100] < 0.5, 100)[: random.size].reshape(shape)
+    yield "columns", np.asfortranarray(random < 0.5)
+    yield "strided", np.repeat(random < 0.5, 2, -1)[..., ::2]
+    yield "reversed", (random < 0.9)[::-1, ::-1]
+    yield "a row", random[:1] < 0.5
+    yield "a column", random[:, :1] < 0.5
+    yield "one", np.array(True)
+    yield "other bytes", (random * 4).astype("u1").view("?")
+
+
+@pytest.mark.usefixtures("threads_always")
+@pytest.mark.parametrize("pair", "ff dd bb ee FF ll fd id ef gg".split())
+@pytest.mark.parametrize("name", ["add", "divide", "less"])
+def test_masks(name, pair):
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    shape = 300, 71
+    x, y = numbers(pair[0], shape), numbers(pair[1], shape, 1)
+    for label, mask in masks(shape):
+        for a, b in ((x, y), (np.asfortranarray(x), y), (x, y[:1]), (x[:, :1], y), (x, y[0, 0])):
+            with np.errstate(all="ignore"):
+                expected = np.ones_like(theirs(a, b))
+                result = expected.copy()
+                theirs(a, b, out=expected, where=mask)
+                assert ours(a, b, out=result, where=mask) is result
+            np.testing.assert_array_equal(result, expected, label)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_masked_calls_are_ours(threads):
+    x = np.arange(30_000.0)
+    mask = x % 3 == 0
+    cases = (
+        lambda of, out: of.add(x, x, out=out, where=mask),
+        lambda of, out: of.add(x, x, out, where=mask),
+        lambda of, out: of.multiply(x.astype("f"), 0.5 + x, where=mask, out=(out,)),
+        lambda of, out: of.sqrt(x, where=mask, out=out),
+        lambda of, out: of.add(out, x, out=out, where=mask),
+    )
+    for number, case in enumerate(cases):
+        before = over_axes()
+        result, expected = np.ones(30_000), np.ones(30_000)
+        with nc.config(threads=threads):
+            case(nc, result)
+        case(np, expected)
+        assert same_bits(result, expected), number
+        assert over_axes() == before + 1, number
+
+
+def test_masked_out_elements_raise_nothing():
+    x, y = np.ones(30_000), np.zeros(30_000)
+    with np.errstate(all="raise"):
+        for share in (2, 30):  # gathered, and in runs
+            y[::share] = 4
+            out = nc.divide(x, y, out=np.full(30_000, 7.0), where=y != 0)
+            assert out[0] == 0.25 and out[1] == 7
+            y[:] = 0
+        y[::2] = 4
+        mask = y != 0
+        mask[501] = True
+        with pytest.raises(FloatingPointError, match="divide by zero encountered in divide"):
+            nc.divide(x, y, out=x.copy(), where=mask)
+
+
+def test_masks_that_are_left_to_numpy():
+    x = np.arange(40_000.0)
+    mask = x % 3 == 0
+    out = np.zeros(40_000, bool)
+    before = over_axes()
+    for of in (nc, np):
+        # A mask that is the output, an input of which the output is a part, other masks.
+        m = mask.copy()
+        assert same_bits(of.logical_not(m, out=m, where=m), np.zeros(40_000, bool))
+        a = x.copy()
+        of.add(a[:-1], 1, out=a[1:], where=mask[1:])
+        assert a[3] == 3 and a[4] == 4
+        assert of.less(x, 5, out=out, where=[True] * 40_000)[4]
+        with pytest.raises(TypeError):
+            of.add(x, 1, out=x, where=mask.view("u1"))
+        with pytest.raises(ValueError):
+            of.add(x, 1, out=x, where=mask[:-1])
+    assert over_axes() == before
+
+
+def test_masks_on_small_stacks():
+    x, mask = np.arange(60_000), np.arange(60_000) % 3 == 0
+    out, expected = np.zeros((2, 60_000))
+    before = threading.stack_size(65536)
+    try:
+        thread = threading.Thread(target=lambda: nc.multiply(x, 0.5, out=out, where=mask))
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    assert same_bits(out, np.multiply(x, 0.5, out=expected, where=mask))

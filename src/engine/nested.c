@@ -5,15 +5,14 @@
 
 #include "elementwise_cutoffs.h"
 #include "kernels/copy/tile_pack.h"
+#include "kernels/vector.h"
 #include "memory/pages.h"
 #include "memory/workspace.h"
 
 enum {
-    MOST_INPUTS = NESTED_MOST_OPERANDS - 1,
+    MOST_INPUTS = PIECES_MOST_INPUTS,
     /* Packed tiles that fit here need no workspace; small, as threads may have little stack. */
     STACK_BYTES = 4096,
-    PIECE_BYTES = 2048, /* of an input that is converted */
-    LINE_BYTES = 64,
 };
 
 struct tiling {
@@ -156,7 +155,7 @@ static void cut_into_tiles(struct tiling *tiling, bool may_pack)
     const struct nested *nested = tiling->nested;
     const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
     const int out = loop->inputs;
-    const bool packs_across = may_pack && others_lie_along(loop, nested);
+    const bool packs_across = may_pack && !nested->is_masked && others_lie_along(loop, nested);
     bool packs = false, across = !may_pack;
     size_t largest_item = loop->item_size[out];
     for (int in = 0; in < loop->inputs; in++) {
@@ -165,7 +164,7 @@ static void cut_into_tiles(struct tiling *tiling, bool may_pack)
         tiling->packed[in] = lies && packs_across && tile_has_vectors(loop->item_size[in], row->n);
         largest_item = loop->item_size[in] > largest_item ? loop->item_size[in] : largest_item;
     }
-    tiling->joined = may_pack && joins_rows(tiling);
+    tiling->joined = may_pack && !nested->is_masked && joins_rows(tiling);
     for (int in = 0; in < loop->inputs; in++) {
         const ptrdiff_t size = (ptrdiff_t)loop->item_size[in];
         tiling->packed[in] =
@@ -231,7 +230,7 @@ static void find_tile(const struct tiling *tiling, ptrdiff_t index, char *data[]
         coordinate[i] = index % nested->axis[i].n;
         index /= nested->axis[i].n;
     }
-    for (int op = 0; op < tiling->loop->operands; op++) {
+    for (int op = 0; op < tiling->loop->operands + nested->is_masked; op++) {
         data[op] = nested->data[op];
         for (int i = 0; i < nested->axes; i++) {
             data[op] += coordinate[i] * nested->axis[i].step[op];
@@ -268,63 +267,27 @@ static void pack(const struct tiling *tiling, struct packed *packed, int in,
     }
 }
 
-static void compute(const struct tiling *tiling, char *data[], const ptrdiff_t step[], ptrdiff_t n)
-{
-    if (tiling->kernel != NULL) {
-        tiling->kernel(data, step, n);
-    } else {
-        tiling->loop->function(data, &n, step, tiling->loop->function_data);
-    }
-}
-
-/* Converts and computes a row piece by piece, of so many bytes that a piece of one operand does not wait for
- * memory longer than those of the others; pieces of the output begin at cache lines. */
-static void run_pieces(const struct tiling *tiling, char *const data[], const ptrdiff_t row_step[],
-                       const bool converts[], ptrdiff_t n)
-{
-    const struct elementwise *loop = tiling->loop;
-    const size_t out_size = loop->item_size[loop->inputs];
-    _Alignas(LINE_BYTES) char converted[MOST_INPUTS][PIECE_BYTES];
-    ptrdiff_t step[NESTED_MOST_OPERANDS], most = TILE_ELEMENTS;
-    for (int op = 0; op < loop->operands; op++) {
-        step[op] = row_step[op];
-        most = least(most, PIECE_BYTES / (ptrdiff_t)loop->item_size[op]);
-    }
-    ptrdiff_t count = most - (ptrdiff_t)((uintptr_t)data[loop->inputs] % LINE_BYTES / out_size);
-    for (ptrdiff_t done = 0; done < n; done += count, count = most) {
-        char *piece[NESTED_MOST_OPERANDS];
-        count = least(count, n - done);
-        for (int op = 0; op < loop->operands; op++) {
-            piece[op] = data[op] + done * row_step[op];
-            if (op < loop->inputs && converts[op]) {
-                const bool varies = row_step[op] != 0;
-                step[op] = varies ? (ptrdiff_t)loop->item_size[op] : 0;
-                tiling->nested->convert[op](piece[op], row_step[op], converted[op],
-                                            varies ? count : 1);
-                piece[op] = converted[op];
-            }
-        }
-        compute(tiling, piece, step, count);
-    }
-}
-
 /* `first` is the index of the first element, of calls along one axis. */
-static void run_rows(const struct tiling *tiling, char *data[], const ptrdiff_t row_step[],
-                     const ptrdiff_t step[], const bool converts[], ptrdiff_t first, ptrdiff_t rows,
-                     ptrdiff_t n)
+static void run_rows(const struct tiling *tiling, const struct pieces *pieces, char *data[],
+                     const ptrdiff_t row_step[], const ptrdiff_t step[], ptrdiff_t first,
+                     ptrdiff_t rows, ptrdiff_t n)
 {
     const struct elementwise *loop = tiling->loop;
     const struct inner_loop_hooks *hooks = tiling->kernel == NULL ? loop->hooks : NULL;
+    bool whole = !pieces->is_masked;
+    for (int in = 0; in < loop->inputs; in++) {
+        whole = whole && pieces->convert[in] == NULL;
+    }
     if (hooks != NULL) {
         hooks->before_chunk(tiling->nested->hook_data);
     }
     for (ptrdiff_t r = 0; r < rows; r++) {
-        if (converts != NULL) {
-            run_pieces(tiling, data, step, converts, n);
+        if (whole) {
+            pieces_compute(pieces, data, step, n);
         } else {
-            compute(tiling, data, step, n);
+            pieces_run(pieces, data, step, n);
         }
-        for (int op = 0; op < loop->operands; op++) {
+        for (int op = 0; op < loop->operands + pieces->is_masked; op++) {
             data[op] += row_step[op];
         }
     }
@@ -365,36 +328,35 @@ static void run_tile(const struct tiling *tiling, struct packed *packed, ptrdiff
     const struct elementwise *loop = tiling->loop;
     const struct nested_axis *row = &tiling->nested->axis[tiling->nested->axes - 2],
                              *column = row + 1;
-    char *data[NESTED_MOST_OPERANDS];
-    ptrdiff_t row_step[NESTED_MOST_OPERANDS], step[NESTED_MOST_OPERANDS], rows, columns;
-    bool joined = tiling->joined, converts[MOST_INPUTS], any = false;
+    char *data[PIECES_MOST_OPERANDS];
+    ptrdiff_t row_step[PIECES_MOST_OPERANDS], step[PIECES_MOST_OPERANDS], rows, columns;
+    bool joined = tiling->joined;
+    struct pieces pieces = {loop, tiling->kernel, .is_masked = tiling->nested->is_masked};
     find_tile(tiling, index, data, &rows, &columns);
     const ptrdiff_t out_bytes = rows * columns * (ptrdiff_t)loop->item_size[loop->inputs];
     populate(tiling, packed, data[loop->inputs], data[loop->inputs] + out_bytes);
-    for (int op = 0; op < loop->operands; op++) {
+    for (int op = 0; op < loop->operands + pieces.is_masked; op++) {
         row_step[op] = row->step[op];
         step[op] = column->step[op];
     }
     for (int in = 0; in < loop->inputs; in++) {
-        converts[in] = tiling->nested->convert[in] != NULL;
+        pieces.convert[in] = tiling->nested->convert[in];
         if (tiling->packed[in] && packed->tile[in] != NULL) {
             const struct tile tile = {data[in], rows, columns, row_step[in], step[in]};
             pack(tiling, packed, in, &tile);
             data[in] = packed->tile[in];
             step[in] = (ptrdiff_t)loop->item_size[in];
             row_step[in] = columns * step[in];
-            converts[in] = false;
+            pieces.convert[in] = NULL;
         } else if (tiling->packed[in]) {
             joined = false;
         }
-        any = any || converts[in];
     }
     if (joined) {
         columns *= rows;
         rows = 1;
     }
-    run_rows(tiling, data, row_step, step, any ? converts : NULL, index * tiling->columns, rows,
-             columns);
+    run_rows(tiling, &pieces, data, row_step, step, index * tiling->columns, rows, columns);
 }
 
 static size_t packed_bytes(const struct tiling *tiling, int in)
@@ -433,7 +395,7 @@ static void run_tiles(void *context, struct chunks *chunks)
 static elementwise_kernel *choose_kernel(const struct tiling *tiling)
 {
     const struct elementwise *loop = tiling->loop;
-    ptrdiff_t step[NESTED_MOST_OPERANDS];
+    ptrdiff_t step[PIECES_MOST_OPERANDS];
     bool packs = false;
     for (int op = 0; op < loop->operands; op++) {
         const bool is_packed = op < loop->inputs && tiling->packed[op];

@@ -2,23 +2,24 @@
 #ifndef NUMC_NESTED_H
 #define NUMC_NESTED_H
 
-#include "elementwise.h"
+#include "pieces.h"
 
-enum { NESTED_MOST_OPERANDS = 3, NESTED_MOST_AXES = 64 };
+enum { NESTED_MOST_AXES = 64 };
 
 /* Operands of one shape, the innermost axis last; an operand that is repeated along an axis has
  * step 0 there. */
 struct nested {
-    char *data[NESTED_MOST_OPERANDS];
+    char *data[PIECES_MOST_OPERANDS];
     /* Inputs of another dtype than the loop's; NULL: of the loop's. */
-    convert_elements *convert[NESTED_MOST_OPERANDS - 1];
+    convert_elements *convert[PIECES_MOST_INPUTS];
+    bool is_masked;     /* elements whose mask, a bool, is false are neither computed nor written */
     void *hook_data;    /* of the call; of loops without a kernel */
     bool streams;       /* the kernel stores past the cache */
     bool output_is_new; /* its memory has no pages yet */
     int axes;
     struct nested_axis {
         ptrdiff_t n;
-        ptrdiff_t step[NESTED_MOST_OPERANDS]; /* bytes */
+        ptrdiff_t step[PIECES_MOST_OPERANDS]; /* bytes */
     } axis[NESTED_MOST_AXES];
 };
 

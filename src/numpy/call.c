@@ -1,7 +1,7 @@
 /* A call past NumPy's broadcasting, iterators and buffers: its operands are read once, then its family
  * plans and computes it. Whatever is unusual is left to NumPy: other types than ndarray, other keywords
- * than `out`, casts (but of integers to divide), unaligned or empty operands, operands that overlap the
- * output, scalar results. */
+ * than `out` and `where`, unusual casts, unaligned or empty operands, operands that overlap the output,
+ * scalar results. */
 #include "call.h"
 
 #include "elementwise_call.h"
@@ -16,12 +16,16 @@
 /* Where all operands have fewer elements, it is not worth looking at what they make when broadcast. */
 enum { LEAST_BUFFERED_ELEMENTS = 1024 };
 
-static PyObject *out_keyword;
+/* Outputs of fewer elements are left to NumPy. */
+enum { LEAST_MASKED_ELEMENTS = 1024 };
+
+static PyObject *out_keyword, *where_keyword;
 
 int call_initialize(void)
 {
     out_keyword = PyUnicode_InternFromString("out");
-    return out_keyword != NULL ? 0 : -1;
+    where_keyword = PyUnicode_InternFromString("where");
+    return out_keyword != NULL && where_keyword != NULL ? 0 : -1;
 }
 
 /* An array that needs no preparation: not a subclass, aligned, native, its dtype without metadata. */
@@ -91,24 +95,37 @@ static bool read_scalar(PyObject *scalar, const struct call_row *row, union elem
     return convert_number(scalar, row->input->type_num, element);
 }
 
-/* The output of `f(..., out)` or `f(..., out=out)`; NULL with *found where there is none. */
-static PyObject *find_out(PyObject *const *args, Py_ssize_t positional, PyObject *keywords,
-                          int inputs, bool *usual)
+/* Reads the output of `f(..., out)` or `f(..., out=out)`, and `where=`; NULL where there is none. False if
+ * there is anything else. */
+static bool read_keywords(PyObject *const *args, Py_ssize_t positional, PyObject *keywords,
+                          int inputs, PyObject **out, PyObject **mask)
 {
     const Py_ssize_t named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
-    *usual = positional >= inputs && positional + named <= inputs + 1;
-    if (!*usual || positional + named == inputs) {
-        return NULL;
+    *out = positional > inputs ? args[inputs] : NULL;
+    *mask = NULL;
+    if (positional < inputs || positional > inputs + 1) {
+        return false;
     }
-    PyObject *out = args[inputs];
-    if (named == 1) {
-        *usual = PyTuple_GET_ITEM(keywords, 0) == out_keyword;
-        if (PyTuple_CheckExact(out) && PyTuple_GET_SIZE(out) == 1) {
-            out = PyTuple_GET_ITEM(out, 0);
+    for (Py_ssize_t i = 0; i < named; i++) {
+        PyObject *keyword = PyTuple_GET_ITEM(keywords, i), *value = args[positional + i];
+        if (keyword == out_keyword && *out == NULL) {
+            const bool is_single = PyTuple_CheckExact(value) && PyTuple_GET_SIZE(value) == 1;
+            *out = is_single ? PyTuple_GET_ITEM(value, 0) : value;
+        } else if (keyword == where_keyword) {
+            *mask = value;
+        } else {
+            return false;
         }
     }
-    *usual = *usual && PyArray_CheckExact(out);
-    return out;
+    return *out == NULL || PyArray_CheckExact(*out);
+}
+
+/* A mask that the engine takes; NumPy says what is wrong with others, or warns where no output is given. */
+static bool is_usual_mask(PyObject *mask, PyObject *out)
+{
+    return out != NULL && PyArray_CheckExact(mask) &&
+           PyArray_TYPE((PyArrayObject *)mask) == NPY_BOOL &&
+           PyArray_SIZE((PyArrayObject *)out) >= LEAST_MASKED_ELEMENTS;
 }
 
 static bool read_inputs(struct ufunc_call *call, PyObject *const *args)
@@ -268,12 +285,14 @@ static bool read_operands(struct ufunc_call *call, PyObject *const *args, size_t
                           PyObject *keywords)
 {
     const int inputs = call->table->inputs;
-    bool usual;
-    PyObject *out = find_out(args, PyVectorcall_NARGS(count), keywords, inputs, &usual);
-    if (!usual || !(read_inputs(call, args) || read_mixed_inputs(call, args))) {
+    PyObject *out, *mask;
+    if (!read_keywords(args, PyVectorcall_NARGS(count), keywords, inputs, &out, &mask) ||
+        (mask != NULL && (call->table->is_product || !is_usual_mask(mask, out))) ||
+        !(read_inputs(call, args) || read_mixed_inputs(call, args))) {
         return false;
     }
     call->array[inputs] = (PyArrayObject *)out;
+    call->mask = (PyArrayObject *)mask;
     return out == NULL || (is_plain(call->array[inputs], call->row->output) &&
                            private_is_writable(call->array[inputs]));
 }

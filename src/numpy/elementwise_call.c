@@ -99,10 +99,10 @@ static void make_plan(const struct ufunc_call *call, struct call_plan *plan)
     const struct call_row *row = call->row;
     PyArrayObject *out = call->array[call->table->inputs];
     plan->way = LEFT_TO_NUMPY;
-    if (call->is_mixed) {
-        if (out == NULL || operands_output_is_independent(call, true)) {
-            plan->way = AXES;
-        }
+    if (call->is_mixed || call->mask != NULL) {
+        const bool fits = call->table->inputs <= PIECES_MOST_INPUTS &&
+                          (out == NULL || operands_output_is_independent(call, !row->converts));
+        plan->way = fits ? AXES : LEFT_TO_NUMPY;
         return;
     }
     /* If a flag becomes an exception, NumPy has not yet written an output that overlaps an input;
@@ -121,7 +121,7 @@ static void make_plan(const struct ufunc_call *call, struct call_plan *plan)
         return;
     }
     if (row->loop->engine.kernel != NULL) {
-        plan->way = call->table->inputs < NESTED_MOST_OPERANDS ? AXES : LEFT_TO_NUMPY;
+        plan->way = call->table->inputs <= PIECES_MOST_INPUTS ? AXES : LEFT_TO_NUMPY;
     } else if (out == NULL || PyArray_IS_C_CONTIGUOUS(out) || PyArray_IS_F_CONTIGUOUS(out)) {
         plan->n = operands_size(call);
         plan->threads = plan->n > ITERATOR_RANGE_ELEMENTS

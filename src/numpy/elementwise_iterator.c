@@ -39,9 +39,9 @@ static NpyIter *make_iterator(const struct ufunc_call *call, npy_uint32 flags,
                               npy_uint32 operand_flags)
 {
     const int inputs = call->table->inputs;
-    PyArrayObject *operands[CALL_MOST_OPERANDS];
-    PyArray_Descr *dtypes[CALL_MOST_OPERANDS];
-    npy_uint32 of_operand[CALL_MOST_OPERANDS];
+    PyArrayObject *operands[CALL_MOST_OPERANDS + 1];
+    PyArray_Descr *dtypes[CALL_MOST_OPERANDS + 1];
+    npy_uint32 of_operand[CALL_MOST_OPERANDS + 1];
     bool complete = true;
     for (int i = 0; i < inputs; i++) {
         operands[i] = (PyArrayObject *)Py_XNewRef((PyObject *)call->array[i]);
@@ -61,10 +61,14 @@ static NpyIter *make_iterator(const struct ufunc_call *call, npy_uint32 flags,
     of_operand[inputs] = operand_flags | NPY_ITER_ALLOCATE | NPY_ITER_NO_SUBTYPE |
                          NPY_ITER_NO_BROADCAST |
                          (operands[inputs] != NULL ? NPY_ITER_READWRITE : NPY_ITER_WRITEONLY);
+    operands[inputs + 1] = call->mask;
+    dtypes[inputs + 1] = NULL;
+    of_operand[inputs + 1] = operand_flags | NPY_ITER_READONLY;
+    const int count = inputs + 1 + (call->mask != NULL);
     NpyIter *iterator = NULL;
     if (complete) {
-        iterator = NpyIter_MultiNew(inputs + 1, operands, flags | NPY_ITER_EXTERNAL_LOOP,
-                                    NPY_KEEPORDER, NPY_NO_CASTING, of_operand, dtypes);
+        iterator = NpyIter_MultiNew(count, operands, flags | NPY_ITER_EXTERNAL_LOOP, NPY_KEEPORDER,
+                                    NPY_NO_CASTING, of_operand, dtypes);
     }
     for (int i = 0; i < inputs; i++) {
         Py_XDECREF(operands[i]);
@@ -129,7 +133,9 @@ bool iterator_run_axes(const struct ufunc_call *call, PyObject **result)
     }
     const npy_intp n = NpyIter_GetIterSize(iterator);
     PyArrayObject *out = NpyIter_GetOperandArray(iterator)[inputs];
-    if (n == 0 || PyArray_NDIM(out) == 0 || !read_axes(iterator, inputs + 1, &nested) ||
+    nested.is_masked = call->mask != NULL;
+    if (n == 0 || PyArray_NDIM(out) == 0 ||
+        !read_axes(iterator, inputs + 1 + nested.is_masked, &nested) ||
         (engine->kernel == NULL && !is_contiguous(&nested, engine)) ||
         !output_is_injective(&nested, inputs, PyArray_ITEMSIZE(out))) {
         PyErr_Clear();
@@ -139,7 +145,7 @@ bool iterator_run_axes(const struct ufunc_call *call, PyObject **result)
     Py_INCREF(out);
     errors_clear();
     const bool is_tiny = elementwise_is_tiny(engine, n);
-    nested.streams = !is_tiny && elementwise_streams(engine, nested.data, n);
+    nested.streams = !is_tiny && !nested.is_masked && elementwise_streams(engine, nested.data, n);
     nested.output_is_new = call->array[inputs] == NULL;
     NPY_BEGIN_THREADS_DEF;
     if (!is_tiny) {

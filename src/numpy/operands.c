@@ -43,6 +43,9 @@ bool operands_output_is_independent(const struct ufunc_call *call, bool may_coin
 {
     PyArrayObject *out = call->array[call->table->inputs];
     const struct extent written = array_extent(out);
+    if (call->mask != NULL && extents_meet(written, array_extent(call->mask))) {
+        return false;
+    }
     for (int i = 0; i < call->table->inputs; i++) {
         PyArrayObject *in = call->array[i];
         if (in != NULL && extents_meet(written, array_extent(in)) &&

@@ -17,7 +17,8 @@ struct ufunc_call {
     const struct call_row *row;
     PyArrayObject *array[CALL_MOST_OPERANDS]; /* NULL: a scalar, or the output that is to be made */
     union element scalar[CALL_MOST_INPUTS];
-    bool is_mixed; /* some arrays are not of the row's dtype, but are converted: */
+    PyArrayObject *mask; /* NULL: all elements are computed */
+    bool is_mixed;       /* some arrays are not of the row's dtype, but are converted: */
     convert_elements *convert[CALL_MOST_INPUTS]; /* NULL: of the row's; only if is_mixed */
 };
 
@@ -37,7 +38,7 @@ npy_intp operands_size(const struct ufunc_call *call);
 /* The bytes that an array's elements lie in. */
 struct extent array_extent(PyArrayObject *array);
 
-/* Whether every input shares no byte with the output, which is given, or coincides with it where
+/* Whether every input, and the mask, shares no byte with the output, which is given, or coincides with it where
  * that is allowed: not if NumPy would cast it. */
 bool operands_output_is_independent(const struct ufunc_call *call, bool may_coincide);
 

@@ -1,0 +1,135 @@
+#include "pieces.h"
+
+#include "elementwise_cutoffs.h"
+#include "kernels/copy/copy_indexed.h"
+
+enum {
+    PIECE_BYTES = 2048, /* of an operand */
+    MASKED_PIECE_ELEMENTS = 512,
+};
+
+static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
+{
+    return a < b ? a : b;
+}
+
+/* In how many runs the true elements of a mask are. `step` is a constant where it is inlined: contiguous masks
+ * get a loop of vectors. */
+INLINE ptrdiff_t count_runs(const char *mask, ptrdiff_t step, ptrdiff_t n)
+{
+    int begins = *mask != 0;
+    for (ptrdiff_t i = 1; i < n; i++) {
+        begins += (mask[i * step] != 0) & (mask[(i - 1) * step] == 0);
+    }
+    return begins;
+}
+
+/* The first element from `from` on that is true, or false; n: there is none. */
+static ptrdiff_t find_bool(bool wanted, const char *mask, ptrdiff_t step, ptrdiff_t from,
+                           ptrdiff_t n)
+{
+    const uint64_t ones = 0x0101010101010101;
+    for (uint64_t eight; step == 1 && from + 8 <= n; from += 8) {
+        memcpy(&eight, mask + from, sizeof eight);
+        /* The lowest byte that is 0x80 is the first zero. */
+        const uint64_t found = wanted ? eight : (eight - ones) & ~eight & ones << 7;
+        if (found != 0) {
+            return from + __builtin_ctzll(found) / 8;
+        }
+    }
+    while (from < n && (mask[from * step] != 0) != wanted) {
+        from++;
+    }
+    return from;
+}
+
+/* Computes each run of true elements by itself. */
+static void compute_runs(const struct pieces *pieces, char *const piece[], const ptrdiff_t step[],
+                         const char *mask, ptrdiff_t mask_step, ptrdiff_t n)
+{
+    const int operands = pieces->loop->operands;
+    for (ptrdiff_t first, end = 0; (first = find_bool(true, mask, mask_step, end, n)) < n;) {
+        char *run[PIECES_MOST_OPERANDS];
+        end = find_bool(false, mask, mask_step, first, n);
+        for (int op = 0; op < operands; op++) {
+            run[op] = piece[op] + first * step[op];
+        }
+        pieces_compute(pieces, run, step, end - first);
+    }
+}
+
+/* Gathers the true elements of a piece, computes them together, and scatters the results. */
+static void compute_gathered(const struct pieces *pieces, char *const piece[],
+                             const ptrdiff_t step[], const char *mask, ptrdiff_t mask_step,
+                             ptrdiff_t all)
+{
+    const struct elementwise *loop = pieces->loop;
+    const int out = loop->inputs;
+    _Alignas(LINE_BYTES) char gathered[PIECES_MOST_INPUTS + 1][PIECE_BYTES];
+    char *data[PIECES_MOST_OPERANDS];
+    ptrdiff_t contiguous[PIECES_MOST_OPERANDS], n = 0;
+    uint16_t index[MASKED_PIECE_ELEMENTS];
+    for (ptrdiff_t i = 0; i < all; i++) {
+        index[n] = (uint16_t)i;
+        n += mask[i * mask_step] != 0;
+    }
+    for (int in = 0; in < out; in++) {
+        data[in] = step[in] == 0 ? piece[in] : gathered[in];
+        contiguous[in] = step[in] == 0 ? 0 : (ptrdiff_t)loop->item_size[in];
+        if (step[in] != 0) {
+            gather_items(loop->item_size[in], gathered[in], piece[in], step[in], index, n);
+        }
+    }
+    data[out] = gathered[out];
+    contiguous[out] = (ptrdiff_t)loop->item_size[out];
+    pieces_compute(pieces, data, contiguous, n);
+    scatter_items(loop->item_size[out], piece[out], step[out], gathered[out], index, n);
+}
+
+/* Computes the true elements of a piece: others raise no flags, and are not written. */
+static void compute_masked(const struct pieces *pieces, char *const piece[], const ptrdiff_t step[],
+                           const char *mask, ptrdiff_t mask_step, ptrdiff_t n)
+{
+    const ptrdiff_t runs = mask_step == 1 ? count_runs(mask, 1, n) : count_runs(mask, mask_step, n);
+    if (runs * GATHERED_BELOW_RUN_ELEMENTS <= n) {
+        compute_runs(pieces, piece, step, mask, mask_step, n);
+    } else {
+        compute_gathered(pieces, piece, step, mask, mask_step, n);
+    }
+}
+
+void pieces_run(const struct pieces *pieces, char *const data[], const ptrdiff_t row_step[],
+                ptrdiff_t n)
+{
+    const struct elementwise *loop = pieces->loop;
+    const bool is_masked = pieces->is_masked;
+    const int mask = loop->operands;
+    const size_t out_size = loop->item_size[loop->inputs];
+    _Alignas(LINE_BYTES) char converted[PIECES_MOST_INPUTS][PIECE_BYTES];
+    ptrdiff_t step[PIECES_MOST_OPERANDS];
+    ptrdiff_t most = is_masked ? MASKED_PIECE_ELEMENTS : PIECE_BYTES;
+    for (int op = 0; op < loop->operands; op++) {
+        step[op] = row_step[op];
+        most = least(most, PIECE_BYTES / (ptrdiff_t)loop->item_size[op]);
+    }
+    ptrdiff_t count = most - (ptrdiff_t)((uintptr_t)data[loop->inputs] % LINE_BYTES / out_size);
+    for (ptrdiff_t done = 0; done < n; done += count, count = most) {
+        char *piece[PIECES_MOST_OPERANDS];
+        count = least(count, n - done);
+        for (int op = 0; op < loop->operands; op++) {
+            piece[op] = data[op] + done * row_step[op];
+            if (op < loop->inputs && pieces->convert[op] != NULL) {
+                const bool varies = row_step[op] != 0;
+                step[op] = varies ? (ptrdiff_t)loop->item_size[op] : 0;
+                pieces->convert[op](piece[op], row_step[op], converted[op], varies ? count : 1);
+                piece[op] = converted[op];
+            }
+        }
+        if (is_masked) {
+            compute_masked(pieces, piece, step, data[mask] + done * row_step[mask], row_step[mask],
+                           count);
+        } else {
+            pieces_compute(pieces, piece, step, count);
+        }
+    }
+}
