@@ -39,6 +39,12 @@ static bool coincide(PyArrayObject *a, PyArrayObject *b)
            PyArray_CompareLists(PyArray_STRIDES(a), PyArray_STRIDES(b), ndim);
 }
 
+/* Whether NumPy casts the input, to a temporary array if it overlaps the output. */
+static bool is_cast(const struct ufunc_call *call, PyArrayObject *in)
+{
+    return PyArray_TYPE(in) != call->row->input->type_num;
+}
+
 bool operands_output_is_independent(const struct ufunc_call *call, bool may_coincide)
 {
     PyArrayObject *out = call->array[call->table->inputs];
@@ -49,8 +55,7 @@ bool operands_output_is_independent(const struct ufunc_call *call, bool may_coin
     for (int i = 0; i < call->table->inputs; i++) {
         PyArrayObject *in = call->array[i];
         if (in != NULL && extents_meet(written, array_extent(in)) &&
-            !(may_coincide && PyArray_TYPE(in) == call->row->input->type_num &&
-              coincide(in, out))) {
+            !(may_coincide && !is_cast(call, in) && coincide(in, out))) {
             return false;
         }
     }
