@@ -2,8 +2,11 @@
 
 import gc
 import sys
+import threading
 
 import numpy as np
+
+STACK_BYTES = 65536  # in which every op but float products works
 
 
 def assert_same(ours, theirs):
@@ -29,3 +32,16 @@ def assert_references_stay(calls, watched):
     for _ in range(50):
         calls()
     assert all(abs(x - y) < 10 for x, y in zip(before, counts(), strict=True))
+
+
+def in_thread_of_small_stack(function):
+    """What `function` yields or returns in a thread of 64 KiB of stack, as a list."""
+    found = []
+    before = threading.stack_size(STACK_BYTES)
+    try:
+        thread = threading.Thread(target=lambda: found.extend(function()))
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    return found

@@ -1,10 +1,8 @@
 """Calls with inputs of several dtypes, and with masks: converted and gathered piece by piece."""
 
-import threading
-
 import numpy as np
 import pytest
-from checks import same_bits
+from checks import in_thread_of_small_stack, same_bits
 
 import numc_ufuncs as nc
 from numc_ufuncs import _core
@@ -161,17 +159,10 @@ def test_new_loops_change_nothing():
 
 
 def test_small_stacks():
-    results = []
     x, y = np.arange(60_000).reshape(300, 200), np.arange(60_000.0).reshape(200, 300).T
-    before = threading.stack_size(65536)
-    try:
-        thread = threading.Thread(
-            target=lambda: results.extend((nc.add(x, y), nc.divide(x, 0.5), nc.less(x, y[0, 0])))
-        )
-        thread.start()
-    finally:
-        threading.stack_size(before)
-    thread.join()
+    results = in_thread_of_small_stack(
+        lambda: (nc.add(x, y), nc.divide(x, 0.5), nc.less(x, y[0, 0]))
+    )
     for a, b in zip(results, (x + y, x / 0.5, x < y[0, 0]), strict=True):
         assert same_bits(a, b)
 
@@ -273,11 +264,5 @@ def test_masks_that_are_left_to_numpy():
 def test_masks_on_small_stacks():
     x, mask = np.arange(60_000), np.arange(60_000) % 3 == 0
     out, expected = np.zeros((2, 60_000))
-    before = threading.stack_size(65536)
-    try:
-        thread = threading.Thread(target=lambda: nc.multiply(x, 0.5, out=out, where=mask))
-        thread.start()
-    finally:
-        threading.stack_size(before)
-    thread.join()
-    assert same_bits(out, np.multiply(x, 0.5, out=expected, where=mask))
+    (result,) = in_thread_of_small_stack(lambda: [nc.multiply(x, 0.5, out=out, where=mask)])
+    assert same_bits(result, np.multiply(x, 0.5, out=expected, where=mask))

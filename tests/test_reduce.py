@@ -5,14 +5,13 @@ import math
 import os
 import subprocess
 import sys
-import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import _numc_test
 import numpy as np
 import pytest
-from checks import same_bits
+from checks import in_thread_of_small_stack, same_bits
 
 import numc_ufuncs as nc
 
@@ -627,14 +626,7 @@ no_asan = pytest.mark.skipif(
 def test_small_stacks(dtype, always, request):
     if always:
         request.getfixturevalue("threads_always")
-    results = []
-    before = threading.stack_size(65536)
-    try:
-        thread = threading.Thread(target=lambda: results.extend(results_of_all_layouts(dtype)))
-        thread.start()
-    finally:
-        threading.stack_size(before)
-    thread.join()
+    results = in_thread_of_small_stack(lambda: results_of_all_layouts(dtype))
     expected = results_of_all_layouts(dtype)
     assert len(results) == len(expected)
     assert all(same_bits(ours, theirs) for ours, theirs in zip(results, expected, strict=True))
@@ -646,19 +638,12 @@ def test_small_stacks_of_long_rows(dtype):
     """One thread halves a row down to its leaves."""
     row = random_array((4_000_000,), dtype)
     rows = row, row[::-1], row[::3]
-    results = []
 
     def reduce_rows():
         with nc.config(threads=1):
-            results.extend(map(nc.add.reduce, rows))
+            return list(map(nc.add.reduce, rows))
 
-    before = threading.stack_size(65536)
-    try:
-        thread = threading.Thread(target=reduce_rows)
-        thread.start()
-    finally:
-        threading.stack_size(before)
-    thread.join()
+    results = in_thread_of_small_stack(reduce_rows)
     assert all(same_bits(a, np.add.reduce(b)) for a, b in zip(results, rows, strict=True))
 
 

@@ -3,16 +3,15 @@
 import os
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
+from checks import STACK_BYTES, in_thread_of_small_stack
 from test_calls import AXES, ONE_LOOP, numbers
 
 import numc_ufuncs as nc
 
 DTYPES = "?bBhHiIlLefdgFDG"
-STACK_BYTES = 65536
 
 pytestmark = pytest.mark.skipif(
     "libasan" in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer makes frames larger"
@@ -39,18 +38,6 @@ def results(ufuncs, dtype):
             for ufunc in ufuncs:
                 found.append(ufunc(x, y))
                 found.append(ufunc(x, y, out=np.empty_like(found[-1], order="F")))
-    return found
-
-
-def in_thread_of_small_stack(function):
-    found = []
-    before = threading.stack_size(STACK_BYTES)
-    try:
-        thread = threading.Thread(target=lambda: found.extend(function()))
-        thread.start()
-    finally:
-        threading.stack_size(before)
-    thread.join()
     return found
 
 

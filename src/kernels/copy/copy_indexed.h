@@ -23,30 +23,12 @@ INLINE void scatter_items_of(size_t size, char *to, ptrdiff_t step, const char *
     }
 }
 
-#define BY_SIZE(DO)                                                                                \
-    switch (size) {                                                                                \
-    case 1:                                                                                        \
-        DO(1);                                                                                     \
-        break;                                                                                     \
-    case 2:                                                                                        \
-        DO(2);                                                                                     \
-        break;                                                                                     \
-    case 4:                                                                                        \
-        DO(4);                                                                                     \
-        break;                                                                                     \
-    case 8:                                                                                        \
-        DO(8);                                                                                     \
-        break;                                                                                     \
-    default:                                                                                       \
-        DO(size);                                                                                  \
-    }
-
 /* Items `step` bytes apart to contiguous ones. */
 static inline void gather_items(size_t size, char *to, const char *from, ptrdiff_t step,
                                 const uint16_t index[], ptrdiff_t n)
 {
 #define GATHER(bytes) gather_items_of(bytes, to, from, step, index, n)
-    BY_SIZE(GATHER)
+    BY_ITEM_SIZE(GATHER)
 #undef GATHER
 }
 
@@ -55,9 +37,8 @@ static inline void scatter_items(size_t size, char *to, ptrdiff_t step, const ch
                                  const uint16_t index[], ptrdiff_t n)
 {
 #define SCATTER(bytes) scatter_items_of(bytes, to, step, from, index, n)
-    BY_SIZE(SCATTER)
+    BY_ITEM_SIZE(SCATTER)
 #undef SCATTER
 }
-#undef BY_SIZE
 
 #endif

@@ -1,8 +1,30 @@
-/* Copies items of 1, 2, 4, 8 or 16 bytes, from any step to any step. */
+/* Copies items from any step to any step. */
 #ifndef NUMC_COPY_ITEMS_H
 #define NUMC_COPY_ITEMS_H
 
 #include "kernels/vector.h"
+
+/* DO(size), with a constant for the sizes that dtypes of up to 16 bytes have. */
+#define BY_ITEM_SIZE(DO)                                                                           \
+    switch (size) {                                                                                \
+    case 1:                                                                                        \
+        DO(1);                                                                                     \
+        break;                                                                                     \
+    case 2:                                                                                        \
+        DO(2);                                                                                     \
+        break;                                                                                     \
+    case 4:                                                                                        \
+        DO(4);                                                                                     \
+        break;                                                                                     \
+    case 8:                                                                                        \
+        DO(8);                                                                                     \
+        break;                                                                                     \
+    case 16:                                                                                       \
+        DO(16);                                                                                    \
+        break;                                                                                     \
+    default:                                                                                       \
+        DO(size);                                                                                  \
+    }
 
 /* `size` is a constant where it is inlined. */
 INLINE void copy_items_of(size_t size, char *to, ptrdiff_t to_step, const char *from,
@@ -22,22 +44,9 @@ static inline void copy_items(size_t size, char *to, ptrdiff_t to_step, const ch
         memcpy(to, from, (size_t)n * size);
         return;
     }
-    switch (size) {
-    case 1:
-        copy_items_of(1, to, to_step, from, step, n);
-        break;
-    case 2:
-        copy_items_of(2, to, to_step, from, step, n);
-        break;
-    case 4:
-        copy_items_of(4, to, to_step, from, step, n);
-        break;
-    case 8:
-        copy_items_of(8, to, to_step, from, step, n);
-        break;
-    default:
-        copy_items_of(16, to, to_step, from, step, n);
-    }
+#define COPY(bytes) copy_items_of(bytes, to, to_step, from, step, n)
+    BY_ITEM_SIZE(COPY)
+#undef COPY
 }
 
 #endif
