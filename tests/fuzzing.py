@@ -161,8 +161,8 @@ def mixed_case(choose, seed):
         tuple(choose(NUMBERS) for _ in range(inputs)),
         tuple(choose(layouts + LAYOUTS) for _ in range(inputs)),
         "huge",
-        choose(("none",) * 4 + ("fresh",) * 4 + OUTS),
-        choose(("none",) * 20 + WHERES),
+        choose(("none",) * 4 + ("fresh",) * 4 + ("other dtype",) * 2 + OUTS),
+        choose(("none",) * 8 + WHERES),
         choose(("warn", "warn") + ERRORS),
         seed,
     )
@@ -532,12 +532,17 @@ def _broadcast_shape(shapes):
 def _common_keywords(rng, case, natural, keywords):
     if case.out in ("other dtype", "in place", "shifted", "turned") and rng.integers(4):
         keywords["casting"] = "unsafe"
-    if rng.integers(12) == 0:
+    # Calls that are larger than NumPy's buffer are those that are read for their keywords.
+    rare = 4 if case.size == "huge" else 12
+    if rng.integers(rare) == 0:
         keywords["order"] = "CFKA"[rng.integers(4)]
-    if rng.integers(12) == 0:
+    if rng.integers(rare) == 0:
+        codes = FLOATS if rng.integers(2) else NUMBERS
         keywords["dtype"] = (
-            np.dtype(FLOATS[rng.integers(len(FLOATS))]) if rng.integers(2) else natural[0]
+            np.dtype(codes[rng.integers(len(codes))]) if rng.integers(2) else natural[0]
         )
+        if rng.integers(4) == 0:
+            keywords["casting"] = ("no", "equiv", "safe", "same_kind", "unsafe")[rng.integers(5)]
 
 
 def _plain_call(rng, case, ufunc):

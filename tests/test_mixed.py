@@ -1,5 +1,7 @@
 """Calls with inputs of several dtypes, and with masks: converted and gathered piece by piece."""
 
+import warnings
+
 import numpy as np
 import pytest
 from checks import in_thread_of_small_stack, same_bits
@@ -87,23 +89,72 @@ def test_python_bools():
             assert same_bits(getattr(nc, name)(value, x), getattr(np, name)(value, x))
 
 
+def ranged():
+    return _core.short_calls()[2]
+
+
 def test_what_is_left_to_numpy():
     x = np.arange(30_000)
-    before = over_axes()
+    before = over_axes(), ranged()
     for case in (
         lambda of: of.add(x[:5000], 0.5),  # NumPy casts it as a whole
-        lambda of: of.add(x, 1j),
-        lambda of: of.add(x.astype("D"), 1j),
-        lambda of: of.add(x.astype("F"), 1j),
-        lambda of: of.add(x.astype("g"), x),
-        lambda of: of.sqrt(np.cosh(x % 3).astype("f")[::2].repeat(2), dtype="d"),
-        lambda of: of.add(x.astype(">i4"), 0.5),
+        lambda of: of.multiply(x * 1.0, x[:1] / 3, dtype="f"),  # and that
+        lambda of: of.add(x, x, casting="no"),
+        lambda of: of.add(x.astype("D"), 2j, casting="unsafe", dtype="d"),
     ):
-        np.testing.assert_array_equal(case(nc), case(np))
-    assert over_axes() == before
+        with warnings.catch_warnings(record=True) as ours:
+            warnings.simplefilter("always")
+            result = case(nc)
+        with warnings.catch_warnings(record=True) as theirs:
+            warnings.simplefilter("always")
+            assert same_bits(result, case(np))
+        assert [str(w.message) for w in ours] == [str(w.message) for w in theirs]
+    assert (over_axes(), ranged()) == before
     for number in (300, -1, 2**70):
         with pytest.raises(OverflowError):
             nc.add(x.astype("u1"), number)
+
+
+@pytest.mark.usefixtures("threads_always")
+def test_keywords():
+    x, y = np.arange(30_000.0).reshape(100, 300), np.arange(30_000).reshape(100, 300)
+    m = x % 7 < 3
+    before = sum(_core.short_calls()[1:3])
+    cases = (
+        lambda of: of.add(x, y, dtype="f"),
+        lambda of: of.add(x, y.T[:1].T, order="F"),
+        lambda of: of.exp(x.astype("f") / 1e5, dtype="d"),
+        lambda of: of.multiply(y, 2, dtype="g", out=np.ones((100, 300), "G")),
+        lambda of: of.multiply(y.astype("i"), y, out=np.ones((300, 100), "i").T),
+        lambda of: of.subtract(x, y, signature="dd->d", casting="unsafe"),
+        lambda of: of.add(x.astype("f"), x, out=x.astype("f")),
+        lambda of: of.multiply(x, 2j),
+        lambda of: of.multiply(x.astype("F"), y),
+        lambda of: of.divmod(x, y + 1),
+        lambda of: of.divmod(x[:, ::2], 7, out=(None, np.ones((100, 150), "g"))),
+        lambda of: of.frexp(y[::-1, ::3]),
+        lambda of: of.ldexp(x.T, y[:, :1].T % 5),
+        lambda of: of.hypot(x[:, ::2], y[:, 1::2], where=m[:, ::2], out=np.ones((100, 150))),
+        lambda of: of.modf(x, where=m, out=(np.ones(x.shape), np.ones(x.shape))),
+        lambda of: of.add(x.astype(">d"), 0.5),
+        lambda of: of.add(x.view("V8").astype("V9")[:, :].view(np.uint8)[:, :2400].view("d"), x),
+    )
+    for number, case in enumerate(cases):
+        theirs, ours = case(np), case(nc)
+        both = zip(ours, theirs, strict=True) if isinstance(ours, tuple) else [(ours, theirs)]
+        for a, b in both:
+            np.testing.assert_array_equal(a, b, str(number), strict=True)
+            assert a.strides == b.strides, number
+    assert sum(_core.short_calls()[1:3]) == before + len(cases)
+
+
+def test_many_inputs():
+    x = np.arange(30_000.0)
+    special = pytest.importorskip("scipy.special")
+    a, b, c, z = x % 3 + 1, x % 5 + 2, x % 7 + 3, x / 70_000
+    for dtype in "df":
+        operands = [v.astype(dtype) for v in (a, b, c)] + [z]
+        assert same_bits(nc.parallel(special.hyp2f1)(*operands), special.hyp2f1(*operands))
 
 
 def test_in_place():

@@ -33,9 +33,9 @@ MUTATIONS = {
         "return true || out_step == other_step &&",
     ),
     "overlap in several dimensions": (
-        "src/numpy/operands.c",
-        "!(may_coincide && !is_cast(call, in) && coincide(in, out))",
-        "false",
+        "src/numpy/elementwise_call.c",
+        "!(array_is_injective(out) && output_is_independent(call))) {",
+        "false) {",
     ),
     "flags from before a call": (
         "src/numpy/errors.c",
@@ -124,8 +124,18 @@ MUTATIONS = {
     ),
     "overlap of a product's output": (
         "src/numpy/matmul_call.c",
-        "operands_output_is_independent(call, false)",
+        "operands_output_is_independent(call->array, 2, NULL, out, false)",
         "true",
+    ),
+    "elements that iterators write before they compute": (
+        "src/numpy/elementwise_ranges.c",
+        "memcpy(first[op], kept[op],",
+        "memcpy(kept[op], first[op],",
+    ),
+    "casts of whole operands": (
+        "src/numpy/resolved_call.c",
+        "if (!usual) {",
+        "if (false) {",
     ),
     "order of converted integers": (
         "src/numpy/elementwise_call.c",

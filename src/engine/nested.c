@@ -83,9 +83,8 @@ static bool others_lie_along(const struct elementwise *loop, const struct nested
 {
     for (int op = 0; op < loop->operands; op++) {
         const ptrdiff_t step = nested->axis[nested->axes - 1].step[op];
-        const bool converts = op < loop->inputs && nested->convert[op] != NULL;
-        const bool along = step == (ptrdiff_t)loop->item_size[op] ||
-                           (op < loop->inputs && (step == 0 || converts));
+        const bool along = step == (ptrdiff_t)loop->item_size[op] || nested->convert[op] != NULL ||
+                           (op < loop->inputs && step == 0);
         if (!along && !(op < loop->inputs && lies_across(loop, nested, op))) {
             return false;
         }
@@ -275,8 +274,8 @@ static void run_rows(const struct tiling *tiling, const struct pieces *pieces, c
     const struct elementwise *loop = tiling->loop;
     const struct inner_loop_hooks *hooks = tiling->kernel == NULL ? loop->hooks : NULL;
     bool whole = !pieces->is_masked;
-    for (int in = 0; in < loop->inputs; in++) {
-        whole = whole && pieces->convert[in] == NULL;
+    for (int op = 0; op < loop->operands; op++) {
+        whole = whole && pieces->convert[op] == NULL;
     }
     if (hooks != NULL) {
         hooks->before_chunk(tiling->nested->hook_data);
@@ -331,7 +330,12 @@ static void run_tile(const struct tiling *tiling, struct packed *packed, ptrdiff
     char *data[PIECES_MOST_OPERANDS];
     ptrdiff_t row_step[PIECES_MOST_OPERANDS], step[PIECES_MOST_OPERANDS], rows, columns;
     bool joined = tiling->joined;
-    struct pieces pieces = {loop, tiling->kernel, .is_masked = tiling->nested->is_masked};
+    struct pieces pieces = {
+        .loop = loop,
+        .kernel = tiling->kernel,
+        .out_size = tiling->nested->out_size,
+        .is_masked = tiling->nested->is_masked,
+    };
     find_tile(tiling, index, data, &rows, &columns);
     const ptrdiff_t out_bytes = rows * columns * (ptrdiff_t)loop->item_size[loop->inputs];
     populate(tiling, packed, data[loop->inputs], data[loop->inputs] + out_bytes);
@@ -339,6 +343,7 @@ static void run_tile(const struct tiling *tiling, struct packed *packed, ptrdiff
         row_step[op] = row->step[op];
         step[op] = column->step[op];
     }
+    pieces.convert[loop->inputs] = tiling->nested->convert[loop->inputs];
     for (int in = 0; in < loop->inputs; in++) {
         pieces.convert[in] = tiling->nested->convert[in];
         if (tiling->packed[in] && packed->tile[in] != NULL) {
@@ -400,13 +405,14 @@ static elementwise_kernel *choose_kernel(const struct tiling *tiling)
     for (int op = 0; op < loop->operands; op++) {
         const bool is_packed = op < loop->inputs && tiling->packed[op];
         packs = packs || (is_packed && !tiling->joined);
-        const bool converts = op < loop->inputs && tiling->nested->convert[op] != NULL;
-        step[op] = is_packed || converts ? (ptrdiff_t)loop->item_size[op]
-                                         : tiling->nested->axis[tiling->nested->axes - 1].step[op];
+        step[op] = is_packed || tiling->nested->convert[op] != NULL
+                       ? (ptrdiff_t)loop->item_size[op]
+                       : tiling->nested->axis[tiling->nested->axes - 1].step[op];
     }
     /* See elementwise_plan_kernel(). */
     const ptrdiff_t row_bytes = tiling->columns * (ptrdiff_t)loop->item_size[loop->inputs];
     const bool streams = tiling->nested->streams && tiling->new_output_end == NULL &&
+                         tiling->nested->convert[loop->inputs] == NULL &&
                          !(packs && row_bytes < STREAMED_FROM_ROW_BYTES);
     return elementwise_choose(loop, step, streams);
 }

@@ -2,6 +2,8 @@
 
 #include "elementwise_cutoffs.h"
 #include "kernels/copy/copy_indexed.h"
+#include "kernels/copy/copy_items.h"
+#include "mask.h"
 
 enum {
     PIECE_BYTES = 2048, /* of an operand */
@@ -24,33 +26,14 @@ INLINE ptrdiff_t count_runs(const char *mask, ptrdiff_t step, ptrdiff_t n)
     return begins;
 }
 
-/* The first element from `from` on that is true, or false; n: there is none. */
-static ptrdiff_t find_bool(bool wanted, const char *mask, ptrdiff_t step, ptrdiff_t from,
-                           ptrdiff_t n)
-{
-    const uint64_t ones = 0x0101010101010101;
-    for (uint64_t eight; step == 1 && from + 8 <= n; from += 8) {
-        memcpy(&eight, mask + from, sizeof eight);
-        /* The lowest byte that is 0x80 is the first zero. */
-        const uint64_t found = wanted ? eight : (eight - ones) & ~eight & ones << 7;
-        if (found != 0) {
-            return from + __builtin_ctzll(found) / 8;
-        }
-    }
-    while (from < n && (mask[from * step] != 0) != wanted) {
-        from++;
-    }
-    return from;
-}
-
 /* Computes each run of true elements by itself. */
 static void compute_runs(const struct pieces *pieces, char *const piece[], const ptrdiff_t step[],
                          const char *mask, ptrdiff_t mask_step, ptrdiff_t n)
 {
     const int operands = pieces->loop->operands;
-    for (ptrdiff_t first, end = 0; (first = find_bool(true, mask, mask_step, end, n)) < n;) {
+    for (ptrdiff_t first, end = 0; (first = mask_find(true, mask, mask_step, end, n)) < n;) {
         char *run[PIECES_MOST_OPERANDS];
-        end = find_bool(false, mask, mask_step, first, n);
+        end = mask_find(false, mask, mask_step, first, n);
         for (int op = 0; op < operands; op++) {
             run[op] = piece[op] + first * step[op];
         }
@@ -98,21 +81,45 @@ static void compute_masked(const struct pieces *pieces, char *const piece[], con
     }
 }
 
+/* Computes a piece, and converts the results. */
+static void compute_converted(const struct pieces *pieces, char *const piece[],
+                              const ptrdiff_t step[], ptrdiff_t n)
+{
+    const int out = pieces->loop->inputs;
+    _Alignas(LINE_BYTES) char computed[PIECE_BYTES], converted[PIECE_BYTES];
+    char *data[PIECES_MOST_OPERANDS];
+    ptrdiff_t to_computed[PIECES_MOST_OPERANDS];
+    const ptrdiff_t size = (ptrdiff_t)pieces->loop->item_size[out];
+    const bool is_contiguous = step[out] == (ptrdiff_t)pieces->out_size;
+    for (int op = 0; op < out; op++) {
+        data[op] = piece[op];
+        to_computed[op] = step[op];
+    }
+    data[out] = computed;
+    to_computed[out] = size;
+    pieces_compute(pieces, data, to_computed, n);
+    pieces->convert[out](computed, size, is_contiguous ? piece[out] : converted, n);
+    if (!is_contiguous) {
+        copy_items(pieces->out_size, piece[out], step[out], converted, (ptrdiff_t)pieces->out_size,
+                   n);
+    }
+}
+
 void pieces_run(const struct pieces *pieces, char *const data[], const ptrdiff_t row_step[],
                 ptrdiff_t n)
 {
     const struct elementwise *loop = pieces->loop;
     const bool is_masked = pieces->is_masked;
     const int mask = loop->operands;
-    const size_t out_size = loop->item_size[loop->inputs];
     _Alignas(LINE_BYTES) char converted[PIECES_MOST_INPUTS][PIECE_BYTES];
     ptrdiff_t step[PIECES_MOST_OPERANDS];
-    ptrdiff_t most = is_masked ? MASKED_PIECE_ELEMENTS : PIECE_BYTES;
+    ptrdiff_t most = is_masked ? MASKED_PIECE_ELEMENTS : PIECE_BYTES / (ptrdiff_t)pieces->out_size;
     for (int op = 0; op < loop->operands; op++) {
         step[op] = row_step[op];
         most = least(most, PIECE_BYTES / (ptrdiff_t)loop->item_size[op]);
     }
-    ptrdiff_t count = most - (ptrdiff_t)((uintptr_t)data[loop->inputs] % LINE_BYTES / out_size);
+    ptrdiff_t count =
+        most - (ptrdiff_t)((uintptr_t)data[loop->inputs] % LINE_BYTES / pieces->out_size);
     for (ptrdiff_t done = 0; done < n; done += count, count = most) {
         char *piece[PIECES_MOST_OPERANDS];
         count = least(count, n - done);
@@ -128,6 +135,8 @@ void pieces_run(const struct pieces *pieces, char *const data[], const ptrdiff_t
         if (is_masked) {
             compute_masked(pieces, piece, step, data[mask] + done * row_step[mask], row_step[mask],
                            count);
+        } else if (pieces->convert[loop->inputs] != NULL) {
+            compute_converted(pieces, piece, step, count);
         } else {
             pieces_compute(pieces, piece, step, count);
         }

@@ -13,9 +13,10 @@ enum {
 struct pieces {
     const struct elementwise *loop;
     elementwise_kernel *kernel; /* NULL: the inner loop */
-    /* Inputs of another dtype than the loop's; NULL: of the loop's. */
-    convert_elements *convert[PIECES_MOST_INPUTS];
-    bool is_masked; /* elements whose mask, a bool, is false are neither computed nor written */
+    /* Operands of another dtype than the loop's; NULL: of the loop's. */
+    convert_elements *convert[PIECES_MOST_INPUTS + 1];
+    size_t out_size; /* bytes of an element of the output, which is not masked if it is converted */
+    bool is_masked;  /* elements whose mask, a bool, is false are neither computed nor written */
 };
 
 static inline void pieces_compute(const struct pieces *pieces, char *data[], const ptrdiff_t step[],

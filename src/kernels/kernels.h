@@ -29,7 +29,7 @@ typedef void convert_elements(const char *from, ptrdiff_t step, void *to, ptrdif
 struct element_conversion {
     char kind; /* as numpy.dtype.kind */
     size_t item_size;
-    char to_kind; /* 'i': integers modulo 2^n; 'f': floats */
+    char to_kind; /* 'i': integers modulo 2^n; 'f': floats; 'c': complex */
     size_t to_size;
     convert_elements *convert;
 };

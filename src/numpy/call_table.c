@@ -1,6 +1,7 @@
 /* Which dtypes a call may have, and what computes them. NumPy is asked, not guessed. */
 #include "call_table.h"
 
+#include <limits.h>
 #include <string.h>
 
 /* Whether NumPy itself would compute inputs of dtype `type` with the row of these types. */
@@ -31,59 +32,94 @@ static int is_numpys_choice(PyUFuncObject *ufunc, int type, const char types[])
     return is;
 }
 
-/* ---- inputs of several dtypes ---- */
+/* ---- which inner loop ---- */
 
-enum { NOT_ASKED = 0, NO_ROW = -1 }; /* else one more than the type number */
+enum { NOT_ASKED = 0, NO_LOOP = -1 }; /* else one more than its row in the type table */
 
 static PyObject *dtype_of_kind(int kind)
 {
-    return kind == INPUT_PYTHON_FLOAT ? Py_NewRef((PyObject *)&PyFloat_Type)
-           : kind == INPUT_PYTHON_INT ? Py_NewRef((PyObject *)&PyLong_Type)
-                                      : (PyObject *)PyArray_DescrFromType(kind);
+    switch (kind) {
+    case INPUT_PYTHON_FLOAT:
+        return Py_NewRef((PyObject *)&PyFloat_Type);
+    case INPUT_PYTHON_INT:
+        return Py_NewRef((PyObject *)&PyLong_Type);
+    case INPUT_PYTHON_COMPLEX:
+        return Py_NewRef((PyObject *)&PyComplex_Type);
+    default:
+        return (PyObject *)PyArray_DescrFromType(kind);
+    }
 }
 
-/* The type number that NumPy casts all inputs to; NO_ROW if it casts them to several, or raises. */
-static int ask_numpy(const struct call_table *table, const int kinds[])
+/* A ufunc's resolve_dtypes() for inputs of these kinds, with the keywords that are not NULL; NULL if it
+ * raises. */
+static PyObject *resolve(const struct call_table *table, const int kinds[], PyObject *signature,
+                         PyObject *casting)
 {
-    PyObject *dtypes = PyTuple_New(table->inputs + 1), *resolved = NULL;
-    int type = NO_ROW;
-    if (dtypes != NULL) {
-        for (int i = 0; i < table->inputs; i++) {
-            PyTuple_SET_ITEM(dtypes, i, dtype_of_kind(kinds[i]));
+    PyObject *dtypes = PyTuple_New(table->operands), *resolved = NULL;
+    PyObject *method = PyObject_GetAttrString(table->ufunc, "resolve_dtypes");
+    PyObject *args = dtypes != NULL ? PyTuple_Pack(1, dtypes) : NULL;
+    PyObject *keywords = PyDict_New();
+    if (method != NULL && args != NULL && keywords != NULL &&
+        (signature == NULL || PyDict_SetItemString(keywords, "signature", signature) == 0) &&
+        (casting == NULL || PyDict_SetItemString(keywords, "casting", casting) == 0)) {
+        for (int i = 0; i < table->operands; i++) {
+            PyTuple_SET_ITEM(dtypes, i,
+                             i < table->inputs ? dtype_of_kind(kinds[i]) : Py_NewRef(Py_None));
         }
-        PyTuple_SET_ITEM(dtypes, table->inputs, Py_NewRef(Py_None));
-        resolved = PyObject_CallMethod(table->ufunc, "resolve_dtypes", "(O)", dtypes);
-    }
-    if (resolved != NULL) {
-        type = ((PyArray_Descr *)PyTuple_GET_ITEM(resolved, 0))->type_num;
-        for (int i = 1; i < table->inputs; i++) {
-            if (((PyArray_Descr *)PyTuple_GET_ITEM(resolved, i))->type_num != type) {
-                type = NO_ROW;
-            }
-        }
+        resolved = PyObject_Call(method, args, keywords);
     }
     PyErr_Clear();
-    Py_XDECREF(resolved);
+    Py_XDECREF(keywords);
+    Py_XDECREF(args);
+    Py_XDECREF(method);
     Py_XDECREF(dtypes);
-    return type < CALL_TYPES ? type : NO_ROW;
+    return resolved;
 }
 
-const struct call_row *call_table_mixed(struct call_table *table, const int kinds[])
+/* The row of the type table with these dtypes that may run on threads; NO_LOOP if there is none. */
+static int find_loop(const struct call_table *table, PyObject *resolved)
 {
-    if (table->mixed == NULL) {
-        table->mixed = PyMem_Calloc(INPUT_KINDS, sizeof *table->mixed);
+    for (int row = 0; row < table->loops; row++) {
+        const char *types = table->types + row * table->operands;
+        bool fits = table->loop[row].engine.operands != 0;
+        for (int i = 0; i < table->operands && fits; i++) {
+            const PyArray_Descr *dtype = (PyArray_Descr *)PyTuple_GET_ITEM(resolved, i);
+            fits = dtype->type_num == types[i] && dtype_is_number(types[i]);
+        }
+        if (fits) {
+            return row;
+        }
     }
-    if (table->mixed == NULL || table->inputs > 2) {
-        return NULL;
+    return NO_LOOP;
+}
+
+static int ask_numpy(const struct call_table *table, const int kinds[], PyObject *signature,
+                     PyObject *casting)
+{
+    PyObject *resolved = resolve(table, kinds, signature, casting);
+    const int row = resolved != NULL ? find_loop(table, resolved) : NO_LOOP;
+    Py_XDECREF(resolved);
+    return row;
+}
+
+int call_table_loop(struct call_table *table, const int kinds[], PyObject *signature,
+                    PyObject *casting)
+{
+    if (table->inputs > 2 || table->loops > SCHAR_MAX || signature != NULL || casting != NULL) {
+        return ask_numpy(table, kinds, signature, casting);
     }
-    signed char *known = &table->mixed[kinds[0]][table->inputs == 2 ? kinds[1] : 0];
+    if (table->known == NULL) {
+        table->known = PyMem_Calloc(INPUT_KINDS, sizeof *table->known);
+    }
+    if (table->known == NULL) {
+        return NO_LOOP;
+    }
+    signed char *known = &table->known[kinds[0]][table->inputs == 2 ? kinds[1] : 0];
     if (*known == NOT_ASKED) {
-        const int type = ask_numpy(table, kinds);
-        const bool exists =
-            type != NO_ROW && table->row[type].input != NULL && !table->row[type].converts;
-        *known = (signed char)(exists ? type + 1 : NO_ROW);
+        const int row = ask_numpy(table, kinds, NULL, NULL);
+        *known = (signed char)(row == NO_LOOP ? NO_LOOP : row + 1);
     }
-    return *known == NO_ROW ? NULL : &table->row[*known - 1];
+    return *known == NO_LOOP ? NO_LOOP : *known - 1;
 }
 
 /* ---- the table ---- */
@@ -130,6 +166,10 @@ int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct
     table->ufunc = (PyObject *)ufunc;
     table->name = ufunc->name;
     table->inputs = ufunc->nin;
+    table->operands = ufunc->nargs;
+    table->types = ufunc->types;
+    table->loop = loops;
+    table->loops = ufunc->core_enabled ? 0 : ufunc->ntypes;
     table->is_product = ufunc->core_enabled && gufunc_is_named(ufunc->name, &table->gufunc);
     if (ufunc->nout != 1 || ufunc->nin > CALL_MOST_INPUTS ||
         ufunc->core_enabled != table->is_product) {
@@ -168,5 +208,5 @@ void call_table_release(struct call_table *table)
         Py_XDECREF((PyObject *)table->row[type].output);
     }
     PyMem_Free(table->converting);
-    PyMem_Free(table->mixed);
+    PyMem_Free(table->known);
 }

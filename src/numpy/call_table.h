@@ -12,14 +12,16 @@ enum { CALL_TYPES = DTYPES, CALL_MOST_INPUTS = 3, CALL_MOST_OPERANDS = CALL_MOST
 enum {
     INPUT_PYTHON_FLOAT = CALL_TYPES, /* Python's numbers, which adapt to the others */
     INPUT_PYTHON_INT,
+    INPUT_PYTHON_COMPLEX,
     INPUT_KINDS,
 };
 
-/* What a ufunc of one output does with inputs that are all of one dtype. */
+/* What computes the calls of a ufunc. */
 struct call_table {
-    PyObject *ufunc; /* borrowed: the table is a part of it */
-    const char *name;
-    int inputs;
+    PyObject *ufunc;          /* borrowed: the table is a part of it, and so is: */
+    const char *name, *types; /* of its inner loops, one row each */
+    struct loop *loop;        /* by row; not those that threads may not run */
+    int inputs, operands, loops;
     bool is_product; /* and if so, which: */
     enum gufunc gufunc;
     struct call_row {
@@ -28,18 +30,18 @@ struct call_table {
         void *data;
         PyArray_Descr *input, *output; /* NULL: NumPy's path */
         bool converts;                 /* NumPy, which has no loop for it, would cast the inputs */
-    } row[CALL_TYPES];                 /* by the inputs' type number */
-    struct loop *converting;           /* those of rows that convert; NULL: there are none */
-    /* Rows of inputs of several dtypes, by their kinds, as far as NumPy was asked; see
-     * call_table_mixed(). */
-    signed char (*mixed)[INPUT_KINDS];
+    } row[CALL_TYPES];       /* by the type number of inputs of one dtype; of one output */
+    struct loop *converting; /* those of rows that convert; NULL: there are none */
+    signed char (*known)[INPUT_KINDS]; /* loops by kinds of inputs, as far as NumPy was asked */
 };
 
 /* Fills the table of `ufunc`: from its loops, or, if it is one of ours, as a product. -1 with an
  * exception. */
 int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct loop *loops);
-/* The row for inputs of these kinds, which NumPy casts to that row's dtype; NULL where there is none. */
-const struct call_row *call_table_mixed(struct call_table *table, const int kinds[]);
+/* The inner loop, a row of the type table, that NumPy would run for inputs of these kinds, and, unless they
+ * are NULL, the call's `signature=` and `casting=`; -1 where threads may not run it, or where NumPy raises. */
+int call_table_loop(struct call_table *table, const int kinds[], PyObject *signature,
+                    PyObject *casting);
 void call_table_release(struct call_table *table);
 
 #endif

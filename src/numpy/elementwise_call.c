@@ -2,6 +2,7 @@
 #include "elementwise_call.h"
 
 #include "elementwise_iterator.h"
+#include "elementwise_ranges.h"
 #include "errors.h"
 
 struct elementwise_calls elementwise_calls;
@@ -25,6 +26,13 @@ struct call_plan {
     bool is_tiny;
     int threads; /* for RANGES */
 };
+
+static bool output_is_independent(const struct ufunc_call *call)
+{
+    const int inputs = call->table->inputs;
+    return operands_output_is_independent(call->array, inputs, call->mask, call->array[inputs],
+                                          true);
+}
 
 /* Whether one loop can walk through the operands: all of one shape, and contiguous in one order if they
  * have several axes. */
@@ -84,8 +92,8 @@ static void plan_one_loop(const struct ufunc_call *call, struct call_plan *plan)
             return;
         }
         /* NumPy hands its own loops no output that runs backwards, and copies inputs that overlap it. */
-        if (engine->kernel == NULL && (plan->step[inputs] < PyArray_ITEMSIZE(out) ||
-                                       !operands_output_is_independent(call, true))) {
+        if (engine->kernel == NULL &&
+            (plan->step[inputs] < PyArray_ITEMSIZE(out) || !output_is_independent(call))) {
             return;
         }
     }
@@ -99,15 +107,15 @@ static void make_plan(const struct ufunc_call *call, struct call_plan *plan)
     const struct call_row *row = call->row;
     PyArrayObject *out = call->array[call->table->inputs];
     plan->way = LEFT_TO_NUMPY;
-    if (call->is_mixed || call->mask != NULL) {
+    if (call->is_resolved || call->mask != NULL) {
         const bool fits = call->table->inputs <= PIECES_MOST_INPUTS &&
-                          (out == NULL || operands_output_is_independent(call, !row->converts));
+                          (out == NULL || (array_is_injective(out) && output_is_independent(call)));
         plan->way = fits ? AXES : LEFT_TO_NUMPY;
         return;
     }
     /* If a flag becomes an exception, NumPy has not yet written an output that overlaps an input;
      * a kernel would have. */
-    if (row->converts && out != NULL && !operands_output_is_independent(call, false)) {
+    if (row->converts && out != NULL && !output_is_independent(call)) {
         return;
     }
     if (fit_one_loop(call, plan) &&
@@ -117,13 +125,14 @@ static void make_plan(const struct ufunc_call *call, struct call_plan *plan)
         plan_one_loop(call, plan);
         return;
     }
-    if (out != NULL && !operands_output_is_independent(call, true)) {
+    if (out != NULL && !(array_is_injective(out) && output_is_independent(call))) {
         return;
     }
     if (row->loop->engine.kernel != NULL) {
         plan->way = call->table->inputs <= PIECES_MOST_INPUTS ? AXES : LEFT_TO_NUMPY;
     } else if (out == NULL || PyArray_IS_C_CONTIGUOUS(out) || PyArray_IS_F_CONTIGUOUS(out)) {
-        plan->n = operands_size(call);
+        /* Some of NumPy's loops give the last elements of a row other bits, where rows lie apart. */
+        plan->n = operands_size(call->array, call->table->inputs + 1);
         plan->threads = plan->n > ITERATOR_RANGE_ELEMENTS
                             ? elementwise_threads(&row->loop->engine, plan->n)
                             : 1;
@@ -155,7 +164,8 @@ static PyObject *run_at_once(const struct ufunc_call *call, const struct call_pl
     }
     plan->kernel(plan->data, plan->step, plan->n);
     const int raised = errors_raised_by_kernel();
-    return raised == 0 ? (PyObject *)out : errors_finish(call->table->name, out, raised);
+    return raised == 0 ? (PyObject *)out
+                       : errors_finish(call->table->name, (PyObject *)out, raised);
 }
 
 static PyObject *run_one_loop(const struct ufunc_call *call, const struct call_plan *plan,
@@ -181,7 +191,7 @@ static PyObject *run_one_loop(const struct ufunc_call *call, const struct call_p
         elementwise_run(&work);
     }
     NPY_END_THREADS;
-    return errors_finish(call->table->name, out, errors_raised());
+    return errors_finish(call->table->name, (PyObject *)out, errors_raised());
 }
 
 bool elementwise_call(const struct ufunc_call *call, PyObject **result)

@@ -3,79 +3,62 @@
  * what NumPy would hand it, buffered, each thread ranges of it. */
 #include "elementwise_iterator.h"
 
+#include "elementwise_ranges.h"
 #include "errors.h"
 
-/* Whether no two elements of operand `out` share a byte, its axes being sorted by the iterator or
- * not: each axis must step over all that lies within the smaller ones. */
-static bool output_is_injective(const struct nested *nested, int out, npy_intp item_size)
+/* Whether an operand is an array of another dtype than the loop's. */
+static bool converts(const struct ufunc_call *call, int operand)
 {
-    int by_step[NESTED_MOST_AXES]; /* sorted by insertion */
-    for (int k = 0; k < nested->axes; k++) {
-        int at = k;
-        while (at > 0 && Py_ABS(nested->axis[by_step[at - 1]].step[out]) >
-                             Py_ABS(nested->axis[k].step[out])) {
-            by_step[at] = by_step[at - 1];
-            at--;
-        }
-        by_step[at] = k;
-    }
-    npy_intp extent_so_far = item_size;
-    for (int k = 0; k < nested->axes; k++) {
-        const npy_intp n = nested->axis[by_step[k]].n;
-        const npy_intp step = Py_ABS(nested->axis[by_step[k]].step[out]);
-        if (n > 1) {
-            if (step < extent_so_far) {
-                return false;
-            }
-            extent_so_far += step * (n - 1);
-        }
-    }
-    return true;
+    return call->is_resolved && call->convert[operand] != NULL;
 }
 
-/* NumPy's iterator over the operands; makes the output, if there is none, as NumPy would. NULL: NumPy's
- * own path says what is wrong. */
+/* As ranges_run() takes them; 0-d arrays for scalars are new references, in `made`. False with an exception. */
+static bool list_operands(const struct ufunc_call *call, struct iterator_operands *operands,
+                          PyArrayObject *made[])
+{
+    const int inputs = call->table->inputs;
+    bool complete = true;
+    operands->inputs = inputs;
+    operands->operands = inputs + 1;
+    operands->mask = call->mask;
+    operands->order = call->is_resolved ? call->order : NPY_KEEPORDER;
+    for (int i = 0; i < inputs; i++) {
+        operands->array[i] = call->array[i];
+        operands->dtype[i] = converts(call, i) ? PyArray_DESCR(call->array[i]) : call->row->input;
+        made[i] = NULL;
+        if (call->array[i] == NULL) {
+            Py_INCREF(operands->dtype[i]);
+            made[i] =
+                (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, operands->dtype[i], 0, NULL,
+                                                      NULL, (void *)call->scalar[i].bytes, 0, NULL);
+            operands->array[i] = made[i];
+            complete = complete && made[i] != NULL;
+        }
+    }
+    operands->array[inputs] = call->array[inputs];
+    operands->dtype[inputs] =
+        converts(call, inputs) ? PyArray_DESCR(call->array[inputs]) : call->row->output;
+    return complete;
+}
+
+static void release_made(const struct ufunc_call *call, PyArrayObject *made[])
+{
+    for (int i = 0; i < call->table->inputs; i++) {
+        Py_XDECREF(made[i]);
+    }
+}
+
+/* NULL: NumPy's own path says what is wrong. */
 static NpyIter *make_iterator(const struct ufunc_call *call, npy_uint32 flags,
                               npy_uint32 operand_flags)
 {
-    const int inputs = call->table->inputs;
-    PyArrayObject *operands[CALL_MOST_OPERANDS + 1];
-    PyArray_Descr *dtypes[CALL_MOST_OPERANDS + 1];
-    npy_uint32 of_operand[CALL_MOST_OPERANDS + 1];
-    bool complete = true;
-    for (int i = 0; i < inputs; i++) {
-        operands[i] = (PyArrayObject *)Py_XNewRef((PyObject *)call->array[i]);
-        dtypes[i] = call->is_mixed && call->convert[i] != NULL ? PyArray_DESCR(call->array[i])
-                                                               : call->row->input;
-        of_operand[i] = operand_flags | NPY_ITER_READONLY;
-        if (operands[i] == NULL) {
-            Py_INCREF(dtypes[i]);
-            operands[i] = (PyArrayObject *)PyArray_NewFromDescr(
-                &PyArray_Type, dtypes[i], 0, NULL, NULL, (void *)call->scalar[i].bytes, 0, NULL);
-            complete = complete && operands[i] != NULL;
-        }
-    }
-    operands[inputs] = call->array[inputs];
-    dtypes[inputs] = call->row->output;
-    /* An output that may be an input as well must not be written before it is read. */
-    of_operand[inputs] = operand_flags | NPY_ITER_ALLOCATE | NPY_ITER_NO_SUBTYPE |
-                         NPY_ITER_NO_BROADCAST |
-                         (operands[inputs] != NULL ? NPY_ITER_READWRITE : NPY_ITER_WRITEONLY);
-    operands[inputs + 1] = call->mask;
-    dtypes[inputs + 1] = NULL;
-    of_operand[inputs + 1] = operand_flags | NPY_ITER_READONLY;
-    const int count = inputs + 1 + (call->mask != NULL);
-    NpyIter *iterator = NULL;
-    if (complete) {
-        iterator = NpyIter_MultiNew(count, operands, flags | NPY_ITER_EXTERNAL_LOOP, NPY_KEEPORDER,
-                                    NPY_NO_CASTING, of_operand, dtypes);
-    }
-    for (int i = 0; i < inputs; i++) {
-        Py_XDECREF(operands[i]);
-    }
-    if (iterator == NULL) {
-        PyErr_Clear();
-    }
+    struct iterator_operands operands;
+    PyArrayObject *made[CALL_MOST_INPUTS];
+    NpyIter *iterator = list_operands(call, &operands, made)
+                            ? operand_iterator_new(&operands, flags, operand_flags, NPY_NO_CASTING)
+                            : NULL;
+    release_made(call, made);
+    PyErr_Clear();
     return iterator;
 }
 
@@ -85,8 +68,8 @@ static bool is_contiguous(const struct nested *nested, const struct elementwise 
 {
     for (int op = 0; op < engine->operands; op++) {
         const npy_intp step = nested->axis[0].step[op];
-        if (step != (npy_intp)engine->item_size[op] &&
-            !(op < engine->inputs && (step == 0 || nested->convert[op] != NULL))) {
+        if (step != (npy_intp)engine->item_size[op] && nested->convert[op] == NULL &&
+            !(op < engine->inputs && step == 0)) {
             return false;
         }
     }
@@ -128,16 +111,16 @@ bool iterator_run_axes(const struct ufunc_call *call, PyObject **result)
     struct failure failure = {.threads_run = false};
     struct nested nested;
     nested.hook_data = &failure;
-    for (int i = 0; i < inputs; i++) {
-        nested.convert[i] = call->is_mixed ? call->convert[i] : NULL;
+    for (int i = 0; i <= inputs; i++) {
+        nested.convert[i] = converts(call, i) ? call->convert[i] : NULL;
     }
     const npy_intp n = NpyIter_GetIterSize(iterator);
     PyArrayObject *out = NpyIter_GetOperandArray(iterator)[inputs];
     nested.is_masked = call->mask != NULL;
+    nested.out_size = (size_t)PyArray_ITEMSIZE(out);
     if (n == 0 || PyArray_NDIM(out) == 0 ||
         !read_axes(iterator, inputs + 1 + nested.is_masked, &nested) ||
-        (engine->kernel == NULL && !is_contiguous(&nested, engine)) ||
-        !output_is_injective(&nested, inputs, PyArray_ITEMSIZE(out))) {
+        (engine->kernel == NULL && !is_contiguous(&nested, engine))) {
         PyErr_Clear();
         NpyIter_Deallocate(iterator);
         return false;
@@ -154,126 +137,31 @@ bool iterator_run_axes(const struct ufunc_call *call, PyObject **result)
     nested_run(engine, &nested, is_tiny);
     NPY_END_THREADS;
     NpyIter_Deallocate(iterator);
-    *result = errors_finish(call->table->name, out, errors_raised());
+    *result = errors_finish(call->table->name, (PyObject *)out, errors_raised());
     return true;
 }
 
-/* ---- NumPy's loops: the steps and buffers that NumPy's own path has ---- */
-
-enum { BUFFERS = NPY_ITER_BUFFERED | NPY_ITER_GROWINNER | NPY_ITER_DELAY_BUFALLOC };
-
-/* An iterator for each thread. */
-struct ranges {
-    const struct elementwise *engine;
-    struct failure failure;
-    int threads;
-    NpyIter *iterator[];
-};
-
-static void run_range(struct ranges *ranges, NpyIter *iterator, npy_intp first, npy_intp end)
-{
-    /* Neither fails: the buffers exist since the iterators were made ready. */
-    char *unused;
-    NpyIter_ResetToIterIndexRange(iterator, first, end, &unused);
-    NpyIter_IterNextFunc *next = NpyIter_GetIterNext(iterator, &unused);
-    char **data = NpyIter_GetDataPtrArray(iterator);
-    const npy_intp *step = NpyIter_GetInnerStrideArray(iterator);
-    const npy_intp *n = NpyIter_GetInnerLoopSizePtr(iterator);
-    do {
-        elementwise_run_chunk(ranges->engine, &ranges->failure, data, step, first, *n);
-    } while (next(iterator));
-}
-
-static void run_ranges(void *context, struct chunks *chunks)
-{
-    struct ranges *ranges = context;
-    ptrdiff_t first, end;
-    while (chunks_take(chunks, &first, &end)) {
-        run_range(ranges, ranges->iterator[chunks->thread], first, end);
-    }
-}
-
-/* Allocates an iterator's buffers. That fills them, and whatever comes next writes them back, be it
- * into an element that another thread has computed since: so do that now. */
-static bool allocate_buffers(NpyIter *iterator)
-{
-    if (NpyIter_ResetToIterIndexRange(iterator, 0, 1, NULL) != NPY_SUCCEED) {
-        return false;
-    }
-    NpyIter_GetIterNext(iterator, NULL)(iterator);
-    return true;
-}
-
-static void release_ranges(struct ranges *ranges)
-{
-    for (int i = 0; i < ranges->threads; i++) {
-        NpyIter_Deallocate(ranges->iterator[i]);
-    }
-    PyMem_Free(ranges);
-}
-
-/* Iterators with buffers, as many as there is memory for; NULL: for none. */
-static struct ranges *make_ranges(const struct ufunc_call *call, int threads)
-{
-    struct ranges *ranges =
-        PyMem_Calloc(1, sizeof *ranges + (size_t)threads * sizeof ranges->iterator[0]);
-    if (ranges == NULL) {
-        return NULL;
-    }
-    ranges->engine = &call->row->loop->engine;
-    while (ranges->threads < threads) {
-        NpyIter *iterator = ranges->threads == 0
-                                ? make_iterator(call, BUFFERS | NPY_ITER_RANGED, NPY_ITER_ALIGNED)
-                                : NpyIter_Copy(ranges->iterator[0]);
-        if (iterator == NULL) {
-            break;
-        }
-        if (!allocate_buffers(iterator)) {
-            NpyIter_Deallocate(iterator);
-            break;
-        }
-        ranges->iterator[ranges->threads++] = iterator;
-    }
-    PyErr_Clear();
-    if (ranges->threads == 0) {
-        release_ranges(ranges);
-        return NULL;
-    }
-    return ranges;
-}
+/* ---- NumPy's loops ---- */
 
 bool iterator_run_ranges(const struct ufunc_call *call, npy_intp n, int threads, PyObject **result)
 {
-    const npy_intp most = (n + ITERATOR_RANGE_ELEMENTS - 1) / ITERATOR_RANGE_ELEMENTS;
-    struct ranges *ranges = make_ranges(call, (int)Py_MIN(threads, most));
-    if (ranges == NULL) {
-        return false;
+    struct ranged_call ranged = {
+        .name = call->table->name, .engine = &call->row->loop->engine, .n = n, .threads = threads};
+    PyArrayObject *made[CALL_MOST_INPUTS];
+    const bool done = list_operands(call, &ranged.operands, made) && ranges_run(&ranged, result);
+    release_made(call, made);
+    if (!done) {
+        PyErr_Clear();
     }
-    PyArrayObject *out = NpyIter_GetOperandArray(ranges->iterator[0])[call->table->inputs];
-    Py_INCREF(out);
-    const struct shared_work work = {
-        .loop = &call->row->loop->engine,
-        .hook_data = &ranges->failure,
-        .run = run_ranges,
-        .context = ranges,
-        .units = n,
-        .elements_of_unit = 1,
-        .timed = ITERATOR_RANGE_ELEMENTS,
-        .block = ITERATOR_RANGE_ELEMENTS,
-        .threads = ranges->threads,
-    };
-    errors_clear();
-    Py_BEGIN_ALLOW_THREADS elementwise_share_out(&work);
-    Py_END_ALLOW_THREADS release_ranges(ranges);
-    *result = errors_finish(call->table->name, out, errors_raised());
-    return true;
+    return done;
 }
 
 /* On one thread, as NumPy would, but past what it does before it iterates: that takes as long as some
  * hundred elements. */
 bool iterator_run_whole(const struct ufunc_call *call, npy_intp n, PyObject **result)
 {
-    NpyIter *iterator = make_iterator(call, BUFFERS, NPY_ITER_ALIGNED);
+    NpyIter *iterator = make_iterator(
+        call, NPY_ITER_BUFFERED | NPY_ITER_GROWINNER | NPY_ITER_DELAY_BUFALLOC, NPY_ITER_ALIGNED);
     if (iterator == NULL) {
         return false;
     }
@@ -296,6 +184,6 @@ bool iterator_run_whole(const struct ufunc_call *call, npy_intp n, PyObject **re
     } while (next(iterator));
     NPY_END_THREADS;
     NpyIter_Deallocate(iterator);
-    *result = errors_finish(call->table->name, out, errors_raised());
+    *result = errors_finish(call->table->name, (PyObject *)out, errors_raised());
     return true;
 }

@@ -9,8 +9,6 @@
 /* Computes a call by a kernel, over the axes that the iterator finds; as call_directly(). */
 bool iterator_run_axes(const struct ufunc_call *call, PyObject **result);
 
-enum { ITERATOR_RANGE_ELEMENTS = NPY_BUFSIZE };
-
 /* Computes a call of n elements by NumPy's loop, on several threads: each gets ranges of the iterator. */
 bool iterator_run_ranges(const struct ufunc_call *call, npy_intp n, int threads, PyObject **result);
 

@@ -28,7 +28,7 @@ int errors_report(const char *name, int raised)
                                        (raised & FE_INVALID ? NPY_FPE_INVALID : 0));
 }
 
-PyObject *errors_finish(const char *name, PyArrayObject *out, int raised)
+PyObject *errors_finish(const char *name, PyObject *result, int raised)
 {
     bool failed = PyErr_Occurred() != NULL;
     if (!failed && raised != 0) {
@@ -36,10 +36,10 @@ PyObject *errors_finish(const char *name, PyArrayObject *out, int raised)
         failed = errors_report(name, raised) < 0;
     }
     if (failed) {
-        Py_DECREF(out);
+        Py_DECREF(result);
         return NULL;
     }
-    return (PyObject *)out;
+    return result;
 }
 
 /* Carries a Python exception from the thread that met it to the thread that called the ufunc.

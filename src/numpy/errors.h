@@ -30,9 +30,9 @@ static inline int errors_raised_by_kernel(void)
 /* Reports flags as np.errstate says; 0, or -1 with an exception. */
 int errors_report(const char *name, int raised);
 
-/* Clears and reports flags. `out` is a new reference: returned, or released if there is an
+/* Clears and reports flags. `result` is a new reference: returned, or released if there is an
  * exception. */
-PyObject *errors_finish(const char *name, PyArrayObject *out, int raised);
+PyObject *errors_finish(const char *name, PyObject *result, int raised);
 
 /* The exception of the first chunk that failed, and the caller's thread state while it has
  * released the GIL. */

@@ -103,7 +103,7 @@ static bool suits(const struct ufunc_call *call, const struct product_layout *la
     return PyArray_NDIM(out) == layout->ndim &&
            PyArray_CompareLists(PyArray_DIMS(out), layout->shape, layout->ndim) &&
            (PyArray_FLAGS(out) & (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS)) != 0 &&
-           operands_output_is_independent(call, false);
+           operands_output_is_independent(call->array, 2, NULL, out, false);
 }
 
 /* What turn_of() compares. */
@@ -262,7 +262,7 @@ bool matmul_call(const struct ufunc_call *call, PyObject **result)
     NPY_BEGIN_THREADS_THRESHOLDED((double)PyArray_SIZE(out) * (double)layout.product.k);
     compute(call->row->data, &layout);
     NPY_END_THREADS;
-    *result = errors_finish(call->table->name, out, errors_raised());
+    *result = errors_finish(call->table->name, (PyObject *)out, errors_raised());
     if (*result != NULL && layout.ndim == 0 && call->array[2] == NULL) {
         *result = PyArray_Return(out);
     }

@@ -1,15 +1,15 @@
 /* Shapes of operands, and where in memory they lie. */
 #include "operands.h"
 
-npy_intp operands_size(const struct ufunc_call *call)
+npy_intp operands_size(PyArrayObject *const array[], int count)
 {
     npy_intp size = 1;
     for (int axis = 1; axis <= NPY_MAXDIMS; axis++) {
         npy_intp longest = 1;
         bool exists = false;
-        for (int i = 0; i <= call->table->inputs; i++) {
-            if (call->array[i] != NULL && axis <= PyArray_NDIM(call->array[i])) {
-                const npy_intp n = PyArray_DIM(call->array[i], PyArray_NDIM(call->array[i]) - axis);
+        for (int i = 0; i < count; i++) {
+            if (array[i] != NULL && axis <= PyArray_NDIM(array[i])) {
+                const npy_intp n = PyArray_DIM(array[i], PyArray_NDIM(array[i]) - axis);
                 if (n != 1 && longest != 1 && n != longest) {
                     return 0;
                 }
@@ -34,29 +34,49 @@ struct extent array_extent(PyArrayObject *array)
 static bool coincide(PyArrayObject *a, PyArrayObject *b)
 {
     const int ndim = PyArray_NDIM(a);
-    return PyArray_DATA(a) == PyArray_DATA(b) && ndim == PyArray_NDIM(b) &&
+    return PyArray_DATA(a) == PyArray_DATA(b) && PyArray_TYPE(a) == PyArray_TYPE(b) &&
+           PyArray_ISNOTSWAPPED(a) == PyArray_ISNOTSWAPPED(b) && ndim == PyArray_NDIM(b) &&
            PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(b), ndim) &&
            PyArray_CompareLists(PyArray_STRIDES(a), PyArray_STRIDES(b), ndim);
 }
 
-/* Whether NumPy casts the input, to a temporary array if it overlaps the output. */
-static bool is_cast(const struct ufunc_call *call, PyArrayObject *in)
+bool operands_output_is_independent(PyArrayObject *const array[], int count, PyArrayObject *mask,
+                                    PyArrayObject *out, bool may_coincide)
 {
-    return PyArray_TYPE(in) != call->row->input->type_num;
-}
-
-bool operands_output_is_independent(const struct ufunc_call *call, bool may_coincide)
-{
-    PyArrayObject *out = call->array[call->table->inputs];
     const struct extent written = array_extent(out);
-    if (call->mask != NULL && extents_meet(written, array_extent(call->mask))) {
+    if (mask != NULL && extents_meet(written, array_extent(mask))) {
         return false;
     }
-    for (int i = 0; i < call->table->inputs; i++) {
-        PyArrayObject *in = call->array[i];
-        if (in != NULL && extents_meet(written, array_extent(in)) &&
-            !(may_coincide && !is_cast(call, in) && coincide(in, out))) {
+    for (int i = 0; i < count; i++) {
+        if (array[i] != NULL && extents_meet(written, array_extent(array[i])) &&
+            !(may_coincide && coincide(array[i], out))) {
             return false;
+        }
+    }
+    return true;
+}
+
+bool array_is_injective(PyArrayObject *array)
+{
+    int by_step[NPY_MAXDIMS]; /* sorted by insertion */
+    for (int k = 0; k < PyArray_NDIM(array); k++) {
+        int at = k;
+        while (at > 0 &&
+               Py_ABS(PyArray_STRIDE(array, by_step[at - 1])) > Py_ABS(PyArray_STRIDE(array, k))) {
+            by_step[at] = by_step[at - 1];
+            at--;
+        }
+        by_step[at] = k;
+    }
+    npy_intp extent_so_far = PyArray_ITEMSIZE(array);
+    for (int k = 0; k < PyArray_NDIM(array); k++) {
+        const npy_intp n = PyArray_DIM(array, by_step[k]);
+        const npy_intp step = Py_ABS(PyArray_STRIDE(array, by_step[k]));
+        if (n > 1) {
+            if (step < extent_so_far) {
+                return false;
+            }
+            extent_so_far += step * (n - 1);
         }
     }
     return true;

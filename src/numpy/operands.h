@@ -3,14 +3,9 @@
 #define NUMC_OPERANDS_H
 
 #include "call_table.h"
+#include "scalars.h"
 
 #include "engine/overlap.h"
-
-/* A Python or NumPy scalar, as an element of the loop's dtype. */
-union element {
-    npy_longdouble aligned;
-    char bytes[sizeof(npy_clongdouble)];
-};
 
 struct ufunc_call {
     const struct call_table *table;
@@ -18,8 +13,9 @@ struct ufunc_call {
     PyArrayObject *array[CALL_MOST_OPERANDS]; /* NULL: a scalar, or the output that is to be made */
     union element scalar[CALL_MOST_INPUTS];
     PyArrayObject *mask; /* NULL: all elements are computed */
-    bool is_mixed;       /* some arrays are not of the row's dtype, but are converted: */
-    convert_elements *convert[CALL_MOST_INPUTS]; /* NULL: of the row's; only if is_mixed */
+    bool is_resolved;    /* as resolved_call.c found; only then there is: */
+    NPY_ORDER order;     /* of an output that is to be made */
+    convert_elements *convert[CALL_MOST_OPERANDS]; /* arrays of another dtype; NULL: of the row's */
 };
 
 /* An output that was not given; NULL with an exception. */
@@ -32,14 +28,20 @@ static inline PyArrayObject *operands_new_output(const struct ufunc_call *call, 
                                                  is_fortran, NULL);
 }
 
-/* Elements of the call when its operands are broadcast; 0 where the shapes do not go together. */
-npy_intp operands_size(const struct ufunc_call *call);
+/* Elements of arrays when they are broadcast, those that are NULL aside; 0 where the shapes do not go
+ * together. */
+npy_intp operands_size(PyArrayObject *const array[], int count);
 
-/* The bytes that an array's elements lie in. */
+/* Where an array lies in memory. */
 struct extent array_extent(PyArrayObject *array);
 
-/* Whether every input, and the mask, shares no byte with the output, which is given, or coincides with it where
- * that is allowed: not if NumPy would cast it. */
-bool operands_output_is_independent(const struct ufunc_call *call, bool may_coincide);
+/* Whether no two elements of an array share a byte: each axis steps over all that lies within the smaller
+ * ones. */
+bool array_is_injective(PyArrayObject *array);
+
+/* Whether `out` shares no byte with a mask, nor with any of `count` arrays, unless it is the very same one,
+ * and `may_coincide`. Arrays and mask that are NULL do not count. */
+bool operands_output_is_independent(PyArrayObject *const array[], int count, PyArrayObject *mask,
+                                    PyArrayObject *out, bool may_coincide);
 
 #endif

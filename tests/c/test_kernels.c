@@ -357,41 +357,69 @@ static void compare_isa(const struct kernels *kernels, bool quick)
 
 /* ---- conversions ---- */
 
-/* One element as C converts it; not inlined, as above. Halves keep their bits: signaling NaNs, too. */
+/* A real or imaginary part of a float of `bytes`, as a float32 and as a float64. */
+struct part {
+    float single;
+    double value;
+};
+
+static struct part part_of_float(const char *from, size_t bytes)
+{
+    struct part part = {0, 0};
+    uint16_t half;
+    if (bytes == sizeof part.value) {
+        memcpy(&part.value, from, sizeof part.value);
+        part.single = (float)part.value;
+    } else if (bytes == sizeof part.single) {
+        memcpy(&part.single, from, sizeof part.single);
+        part.value = part.single;
+    } else { /* halves keep their bits: signaling NaNs, too */
+        memcpy(&half, from, sizeof half);
+        part.single = float_of_half(half);
+        part.value = part.single;
+        if ((half & 0x7c00) == 0x7c00) {
+            const uint64_t bits =
+                (uint64_t)(half & 0x8000) << 48 | 0x7ffULL << 52 | (uint64_t)(half & 0x3ff) << 42;
+            memcpy(&part.value, &bits, sizeof part.value);
+        }
+    }
+    return part;
+}
+
+static void store_part(struct part part, char *to, size_t bytes)
+{
+    memcpy(to, bytes == sizeof part.single ? (const void *)&part.single : &part.value, bytes);
+}
+
+/* One element as C converts it; not inlined, as above. */
 __attribute__((noinline)) static void convert_one(const struct element_conversion *conversion,
                                                   const char *from, char *to)
 {
     const size_t bytes = conversion->item_size;
-    uint64_t bits = 0, result;
-    memcpy(&bits, from, bytes);
-    const int64_t extended = (int64_t)(bits << (64 - 8 * bytes)) >> (64 - 8 * bytes);
-    double value = 0;
-    float single = 0;
-    if (conversion->kind == 'f' && bytes == sizeof single) {
-        memcpy(&single, from, sizeof single);
-        value = single;
-    } else if (conversion->kind == 'f') {
-        single = float_of_half((uint16_t)bits);
-        value = single;
-        if ((bits & 0x7c00) == 0x7c00) {
-            result = (bits & 0x8000) << 48 | 0x7ffULL << 52 | (bits & 0x3ff) << 42;
-            memcpy(&value, &result, sizeof value);
-        }
-    } else if (conversion->kind == 'i') {
-        single = (float)extended;
-        value = (double)extended;
-        bits = (uint64_t)extended;
+    const bool of_complex = conversion->kind == 'c', to_complex = conversion->to_kind == 'c';
+    struct part real = {0, 0}, imaginary = {0, 0};
+    uint64_t bits = 0;
+    if (conversion->kind == 'f' || of_complex) {
+        real = part_of_float(from, of_complex ? bytes / 2 : bytes);
     } else {
-        bits = conversion->kind == 'b' ? bits != 0 : bits;
-        single = (float)bits;
-        value = (double)bits;
+        memcpy(&bits, from, bytes);
+        const int64_t extended = (int64_t)(bits << (64 - 8 * bytes)) >> (64 - 8 * bytes);
+        const bool is_signed = conversion->kind == 'i';
+        bits = is_signed ? (uint64_t)extended : conversion->kind == 'b' ? bits != 0 : bits;
+        real.single = is_signed ? (float)extended : (float)bits;
+        real.value = is_signed ? (double)extended : (double)bits;
+    }
+    if (of_complex) {
+        imaginary = part_of_float(from + bytes / 2, bytes / 2);
     }
     if (conversion->to_kind == 'i') {
         memcpy(to, &bits, conversion->to_size);
-    } else if (conversion->to_size == sizeof single) {
-        memcpy(to, &single, sizeof single);
-    } else {
-        memcpy(to, &value, sizeof value);
+        return;
+    }
+    const size_t part_bytes = conversion->to_size / (to_complex ? 2 : 1);
+    store_part(real, to, part_bytes);
+    if (to_complex) {
+        store_part(imaginary, to + part_bytes, part_bytes);
     }
 }
 
@@ -416,7 +444,9 @@ static void compare_conversions(const struct kernels *kernels)
     static const ptrdiff_t sizes[] = {1, 2, 7, 15, 16, 17, 33, 255, 256, 257, 1000};
     for (const struct element_conversion *row = kernels->conversions; row->convert != NULL; row++) {
         const ptrdiff_t size = (ptrdiff_t)row->item_size;
-        fill(room_a, sizeof room_a, row->kind == 'f' ? 'f' : 'i', row->item_size);
+        const bool is_complex = row->kind == 'c';
+        fill(room_a, sizeof room_a, row->kind == 'f' || is_complex ? 'f' : 'i',
+             is_complex ? row->item_size / 2 : row->item_size);
         for (int step = -2; step <= 3; step++) {
             for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
                 compare_conversion(row, step * size, sizes[i]);

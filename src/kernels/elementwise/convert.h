@@ -71,7 +71,25 @@ INLINE double double_of_int64(int64_t x)
     DO(uint16, 'u', uint16_t, int32, 'i', uint32_t, x)                                             \
     DO(uint16, 'u', uint16_t, int64, 'i', uint64_t, x)                                             \
     DO(uint32, 'u', uint32_t, int64, 'i', uint64_t, x)
-#define ALL_CONVERSIONS(DO) TO_FLOAT64(DO) TO_FLOAT32(DO) TO_INTEGERS(DO)
+#define TO_COMPLEX(DO)                                                                             \
+    DO(float32, 'f', float, complex64, 'c', float _Complex, x)                                     \
+    DO(float32, 'f', float, complex128, 'c', double _Complex, x)                                   \
+    DO(float64, 'f', double, complex128, 'c', double _Complex, x)                                  \
+    DO(int32, 'i', int32_t, complex128, 'c', double _Complex, x)                                   \
+    DO(int64, 'i', int64_t, complex128, 'c', double _Complex, double_of_int64(x))                  \
+    DO(complex64, 'c', float _Complex, complex128, 'c', double _Complex, x)
+/* Of outputs: NumPy casts to another size of the same kind, unless it is told more. */
+#define TO_SMALLER(DO)                                                                             \
+    DO(float64, 'f', double, float32, 'f', float, x)                                               \
+    DO(complex128, 'c', double _Complex, complex64, 'c', float _Complex, x)                        \
+    DO(int64, 'i', int64_t, int32, 'i', uint32_t, x)                                               \
+    DO(int64, 'i', int64_t, int16, 'i', uint16_t, x)                                               \
+    DO(int64, 'i', int64_t, int8, 'i', uint8_t, x)                                                 \
+    DO(int32, 'i', int32_t, int16, 'i', uint16_t, x)                                               \
+    DO(int32, 'i', int32_t, int8, 'i', uint8_t, x)                                                 \
+    DO(int16, 'i', int16_t, int8, 'i', uint8_t, x)
+#define ALL_CONVERSIONS(DO)                                                                        \
+    TO_FLOAT64(DO) TO_FLOAT32(DO) TO_INTEGERS(DO) TO_COMPLEX(DO) TO_SMALLER(DO)
 
 #define DEFINE(source, kind, type, target, to_kind, to_type, value)                                \
     SCALAR static void convert_each_##source##_##target(const char *from, ptrdiff_t step,          \
@@ -195,3 +213,5 @@ static const struct element_conversion conversions[] = {
 #undef TO_FLOAT32
 #undef TO_FLOAT64
 #undef TO_INTEGERS
+#undef TO_COMPLEX
+#undef TO_SMALLER

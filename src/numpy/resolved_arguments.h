@@ -1,0 +1,25 @@
+/* The arguments of a large call whose inner loop NumPy has to be asked for. */
+#ifndef NUMC_RESOLVED_ARGUMENTS_H
+#define NUMC_RESOLVED_ARGUMENTS_H
+
+#include "call_table.h"
+
+struct resolved_arguments {
+    const struct call_table *table;
+    PyObject *const *input;
+    int kind[MOST_OPERANDS];               /* of each input */
+    PyArrayObject *out[MOST_OPERANDS];     /* by operand; NULL: to be made */
+    PyArrayObject *mask;                   /* NULL: there is none */
+    PyObject *dtype, *signature, *casting; /* NULL: not given, or the default */
+    NPY_CASTING casting_rule;
+    NPY_ORDER order;
+};
+
+/* Called once, at import. -1 with an exception. */
+int resolved_arguments_initialize(void);
+
+/* False: NumPy has to read them, since they are few elements, unusual or wrong. */
+bool resolved_arguments_read(struct resolved_arguments *arguments, const struct call_table *table,
+                             PyObject *const *args, size_t count, PyObject *keywords);
+
+#endif

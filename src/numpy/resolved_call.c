@@ -1,0 +1,291 @@
+/* Large calls whose inner loop NumPy has to be asked for: with operands of several dtypes, keywords, several
+ * outputs. Two inputs and an output are converted piece by piece, if there are the conversions; else threads
+ * get ranges of NumPy's iterator, which casts in buffers. */
+#include "resolved_call.h"
+
+#include "elementwise_call.h"
+#include "elementwise_ranges.h"
+#include "numpy_private.h"
+#include "operands.h"
+#include "resolved_arguments.h"
+
+#include "engine/nested.h"
+
+/* ---- the inner loop ---- */
+
+/* `dtype=` is a signature that names the outputs. */
+static PyObject *signature_of(const struct resolved_arguments *arguments)
+{
+    PyObject *dtype = arguments->dtype;
+    if (dtype == NULL) {
+        return Py_XNewRef(arguments->signature);
+    }
+    PyObject *signature = PyTuple_New(arguments->table->operands);
+    for (int op = 0; op < arguments->table->operands && signature != NULL; op++) {
+        PyTuple_SET_ITEM(signature, op, Py_NewRef(op < arguments->table->inputs ? Py_None : dtype));
+    }
+    return signature;
+}
+
+static bool is_of_dtype(int type, int wanted)
+{
+    const struct dtype a = dtype_of(type), b = dtype_of(wanted);
+    return a.kind == b.kind && a.size == b.size;
+}
+
+static bool can_cast(int from, PyArray_Descr *to, NPY_CASTING casting)
+{
+    PyArray_Descr *descr = PyArray_DescrFromType(from);
+    const bool can = PyArray_CanCastTypeTo(descr, to, casting);
+    Py_DECREF(descr);
+    return can;
+}
+
+/* Casts that may raise flags: of whole operands NumPy does so in other words; and some of its loops clear what
+ * casts of outputs have raised. */
+static bool casts_are_usual(const struct resolved_arguments *arguments, int loop)
+{
+    const struct call_table *table = arguments->table;
+    const char *types = table->types + loop * table->operands;
+    for (int i = 0; i < table->inputs; i++) {
+        PyObject *input = arguments->input[i];
+        const bool is_buffered = PyArray_CheckExact(input) &&
+                                 PyArray_SIZE((PyArrayObject *)input) > private_buffer_size();
+        PyArray_Descr *to = PyArray_DescrFromType(types[i]);
+        const bool usual = is_buffered || arguments->kind[i] >= CALL_TYPES ||
+                           can_cast(arguments->kind[i], to, NPY_SAFE_CASTING);
+        Py_DECREF(to);
+        if (!usual) {
+            return false;
+        }
+    }
+    for (int op = table->inputs; op < table->operands; op++) {
+        PyArrayObject *out = arguments->out[op];
+        const bool has_kernel = table->loop[loop].engine.kernel != NULL;
+        if (out != NULL && arguments->mask != NULL && !is_of_dtype(types[op], PyArray_TYPE(out))) {
+            return false; /* NumPy casts what the output holds, too */
+        }
+        if (out != NULL && !can_cast(types[op], PyArray_DESCR(out),
+                                     has_kernel ? arguments->casting_rule : NPY_SAFE_CASTING)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The row of the type table; -1 if NumPy is to find it, or says what is wrong. */
+static int find_loop(const struct resolved_arguments *arguments)
+{
+    const struct call_table *table = arguments->table;
+    PyObject *signature = signature_of(arguments);
+    const int loop = PyErr_Occurred() ? -1
+                                      : call_table_loop((struct call_table *)table, arguments->kind,
+                                                        signature, arguments->casting);
+    Py_XDECREF(signature);
+    PyErr_Clear();
+    return loop >= 0 && casts_are_usual(arguments, loop) ? loop : -1;
+}
+
+/* Smaller integers are the same bytes of signed and unsigned ones. */
+static convert_elements *conversion(int from, int to)
+{
+    const struct dtype source = dtype_of(from), target = dtype_of(to);
+    const char kind = target.size < source.size ? dtype_modular_kind(from) : source.kind;
+    return conversion_find(kind, source.size, dtype_modular_kind(to), target.size);
+}
+
+/* ---- in pieces ---- */
+
+static bool is_native(PyArrayObject *array)
+{
+    return PyArray_ISALIGNED(array) && PyArray_ISNOTSWAPPED(array);
+}
+
+static bool read_input(const struct resolved_arguments *arguments, struct ufunc_call *call, int i)
+{
+    PyObject *input = arguments->input[i];
+    const int kind = arguments->kind[i], type = call->row->input->type_num;
+    const bool is_array = PyArray_CheckExact(input) && PyArray_NDIM((PyArrayObject *)input) > 0;
+    call->convert[i] = NULL;
+    call->array[i] = is_array ? (PyArrayObject *)input : NULL;
+    if (kind >= CALL_TYPES) {
+        return scalar_convert_number(input, type, &call->scalar[i]);
+    }
+    if (PyArray_CheckExact(input) && !is_native((PyArrayObject *)input)) {
+        return false;
+    }
+    if (is_of_dtype(kind, type)) {
+        if (!is_array) {
+            scalar_read(input, &call->scalar[i]);
+        }
+        return true;
+    }
+    convert_elements *convert = conversion(kind, type);
+    if (convert != NULL && !is_array) {
+        return scalar_convert(input, convert, &call->scalar[i]);
+    }
+    call->convert[i] = convert;
+    return convert != NULL;
+}
+
+static bool read_converted_output(const struct resolved_arguments *arguments,
+                                  struct ufunc_call *call)
+{
+    const int inputs = call->table->inputs;
+    PyArrayObject *out = arguments->out[inputs];
+    call->array[inputs] = out;
+    call->convert[inputs] = NULL;
+    if (out == NULL || is_of_dtype(PyArray_TYPE(out), call->row->output->type_num)) {
+        return out == NULL || is_native(out);
+    }
+    call->convert[inputs] = conversion(call->row->output->type_num, PyArray_TYPE(out));
+    return call->convert[inputs] != NULL && is_native(out) && call->mask == NULL;
+}
+
+/* Whether the call can be computed in pieces; completes `call`. */
+static bool fits_pieces(const struct resolved_arguments *arguments, int loop,
+                        struct ufunc_call *call)
+{
+    const struct call_table *table = arguments->table;
+    const struct call_row *row = &table->row[(int)table->types[loop * table->operands]];
+    if (table->inputs > PIECES_MOST_INPUTS || table->operands - table->inputs != 1 ||
+        row->loop != &table->loop[loop]) {
+        return false;
+    }
+    *call = (struct ufunc_call){
+        .table = table,
+        .row = row,
+        .mask = arguments->mask,
+        .is_resolved = true,
+        .order = arguments->order,
+    };
+    for (int i = 0; i < table->inputs; i++) {
+        if (!read_input(arguments, call, i)) {
+            return false;
+        }
+    }
+    return read_converted_output(arguments, call);
+}
+
+/* ---- in ranges of NumPy's iterator ---- */
+
+/* NumPy warns of casts from complex numbers to others. */
+static bool loses_imaginary_part(int from, int to)
+{
+    return dtype_of(from).kind == 'c' && dtype_of(to).kind != 'c';
+}
+
+/* A 0-d array for an input that is none, a new reference; NULL if only NumPy knows how. */
+static PyArrayObject *array_of_scalar(PyObject *input, int kind, PyArray_Descr *dtype)
+{
+    union element element;
+    if (kind < CALL_TYPES) {
+        return (PyArrayObject *)PyArray_FromAny(input, NULL, 0, 0, 0, NULL);
+    }
+    if (!scalar_convert_number(input, dtype->type_num, &element)) {
+        return NULL;
+    }
+    Py_INCREF(dtype);
+    PyArrayObject *array =
+        (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, dtype, 0, NULL, NULL, NULL, 0, NULL);
+    if (array != NULL) {
+        memcpy(PyArray_DATA(array), element.bytes, (size_t)PyArray_ITEMSIZE(array));
+    }
+    return array;
+}
+
+static bool list_operand(const struct resolved_arguments *arguments,
+                         struct iterator_operands *operands, int op)
+{
+    const struct call_table *table = arguments->table;
+    const int type = operands->dtype[op]->type_num;
+    if (op >= table->inputs) {
+        PyArrayObject *out = arguments->out[op];
+        operands->array[op] = (PyArrayObject *)Py_XNewRef((PyObject *)out);
+        return out == NULL || !loses_imaginary_part(type, PyArray_TYPE(out));
+    }
+    const int kind = arguments->kind[op];
+    PyObject *input = arguments->input[op];
+    operands->array[op] = PyArray_CheckExact(input)
+                              ? (PyArrayObject *)Py_NewRef(input)
+                              : array_of_scalar(input, kind, operands->dtype[op]);
+    return operands->array[op] != NULL && !(kind < CALL_TYPES && loses_imaginary_part(kind, type));
+}
+
+/* Of all operands that come before it, and of the mask; contiguous, as for elementwise_call(). */
+static bool outputs_are_independent(const struct iterator_operands *operands)
+{
+    for (int op = operands->inputs; op < operands->operands; op++) {
+        PyArrayObject *out = operands->array[op];
+        if (out != NULL &&
+            !((PyArray_IS_C_CONTIGUOUS(out) || PyArray_IS_F_CONTIGUOUS(out)) &&
+              operands_output_is_independent(operands->array, operands->inputs, operands->mask, out,
+                                             true) &&
+              operands_output_is_independent(operands->array + operands->inputs,
+                                             op - operands->inputs, NULL, out, false))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool run_listed(struct ranged_call *ranged, PyObject **result)
+{
+    const struct iterator_operands *operands = &ranged->operands;
+    if (!outputs_are_independent(operands)) {
+        return false;
+    }
+    ranged->n = operands_size(operands->array, operands->operands);
+    ranged->threads = elementwise_threads(ranged->engine, ranged->n);
+    if (PyErr_Occurred()) {
+        *result = NULL; /* a signal handler raised while it was asked */
+        return true;
+    }
+    return ranged->threads > 1 && ranges_run(ranged, result);
+}
+
+static bool run_ranges(const struct resolved_arguments *arguments, int loop, PyObject **result)
+{
+    const struct call_table *table = arguments->table;
+    struct ranged_call ranged = {
+        .name = table->name,
+        .engine = &table->loop[loop].engine,
+        .operands.inputs = table->inputs,
+        .operands.operands = table->operands,
+        .operands.mask = arguments->mask,
+        .operands.order = arguments->order,
+    };
+    struct iterator_operands *operands = &ranged.operands;
+    bool listed = true;
+    for (int op = 0; op < table->operands; op++) {
+        operands->dtype[op] = PyArray_DescrFromType(table->types[loop * table->operands + op]);
+        listed = listed && list_operand(arguments, operands, op);
+    }
+    PyErr_Clear();
+    const bool done = listed && run_listed(&ranged, result);
+    for (int op = 0; op < table->operands; op++) {
+        Py_XDECREF(operands->array[op]);
+        Py_DECREF(operands->dtype[op]);
+    }
+    return done;
+}
+
+bool resolved_call(const struct call_table *table, PyObject *const *args, size_t count,
+                   PyObject *keywords, PyObject **result)
+{
+    struct resolved_arguments arguments;
+    struct ufunc_call call;
+    if (!resolved_arguments_read(&arguments, table, args, count, keywords)) {
+        return false;
+    }
+    const int loop = find_loop(&arguments);
+    if (loop < 0) {
+        return false;
+    }
+    if (fits_pieces(&arguments, loop, &call) && elementwise_call(&call, result)) {
+        return true;
+    }
+    const bool done = run_ranges(&arguments, loop, result);
+    elementwise_calls.ranged += done;
+    return done;
+}

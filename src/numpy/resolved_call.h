@@ -1,0 +1,11 @@
+/* Large calls whose inner loop NumPy has to be asked for. */
+#ifndef NUMC_RESOLVED_CALL_H
+#define NUMC_RESOLVED_CALL_H
+
+#include "call_table.h"
+
+/* As call_directly(). */
+bool resolved_call(const struct call_table *table, PyObject *const *args, size_t count,
+                   PyObject *keywords, PyObject **result);
+
+#endif
