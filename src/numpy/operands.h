@@ -35,6 +35,9 @@ static inline PyArrayObject *operands_new_output(const struct ufunc_call *call, 
 /* Elements of the call when its operands are broadcast; 0 where the shapes do not go together. */
 npy_intp operands_size(const struct ufunc_call *call);
 
+/* Aligned, in the machine's byte order, and without metadata. */
+bool array_is_plain(PyArrayObject *array);
+
 /* The bytes that an array's elements lie in. */
 struct extent array_extent(PyArrayObject *array);
 
