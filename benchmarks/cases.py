@@ -16,6 +16,8 @@ HALF = {1: 25.0, 2: 45.0}
 SUM = {1: 1.6, 2: 2.2}
 WIDENED_SUM = {1: 1.5, 2: 1.8, 16: 8.0}
 MAXIMUM = {2: 1.7, 16: 6.0}
+RUNNING_COLUMNS = {1: 4.0, 2: 5.0, 16: 20.0}
+RUNNING_ROWS = {2: 1.5, 16: 6.0}
 METHOD_OUTER = {1: 1.7, 2: 2.5}
 HALF_SUM = {1: 20.0, 2: 20.0}
 AXIS_SUM = {1: 1.2, 2: 1.8, 16: 8.0}
@@ -75,7 +77,7 @@ class Case:
         """Arrays by the name that they have in calls."""
         if self.op == "add.at":
             return _scattered(*self.shape)
-        if self.op.endswith(".reduce"):
+        if self.op.endswith((".reduce", ".accumulate")):
             return {"a": _to_reduce(self.shape, self.dtype)}
         if self.op.endswith(".outer"):
             rows, columns = self.shape
@@ -99,10 +101,10 @@ class Case:
         out = ", out=out" if "out" in names else ""
         if method == "at":
             return Call("f(target, indices, values)", {**names, "f": ufunc.at})
-        if method == "reduce":
+        if method in ("reduce", "accumulate"):
             axis = "" if self.axis is None else f", axis={self.axis}"
             dtype = f", dtype={self.widened!r}" if self.widened else ""
-            return Call(f"f(a{axis}{dtype})", {**names, "f": ufunc.reduce})
+            return Call(f"f(a{axis}{dtype})", {**names, "f": getattr(ufunc, method)})
         if method == "outer":
             return Call("f(a, b)", {**names, "f": ufunc.outer})
         where = ", where=mask" if "mask" in names else ""
@@ -180,6 +182,10 @@ def _all():
             shape = (10**6,) if axis is None else (1000, 1000)
             yield Case("maximum.reduce", layout, dtype, shape, "new", MAXIMUM, axis)
     yield Case("logical_or.reduce", "1-D", "?", (10**7,), "new", MAXIMUM)
+    for dtype in "dli":
+        for axis, targets in ((0, RUNNING_COLUMNS), (1, RUNNING_ROWS)):
+            yield Case("add.accumulate", f"axis {axis}", dtype, (3000, 3000), "new", targets, axis)
+    yield Case("add.accumulate", "1-D", "i", (10**7,), "new", RUNNING_ROWS)
     yield Case("multiply.outer", "1-D, 1-D", "d", (1500, 1500), "new", METHOD_OUTER)
     yield Case("add.at", "1-D", "d", (10**6,), "new")
 

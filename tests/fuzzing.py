@@ -184,6 +184,26 @@ def reduce_case(choose, seed):
     )
 
 
+def accumulate_case(choose, seed):
+    """Running results of all that takes two operands, the plain calls that our own way takes among
+    them."""
+    folded = tuple(
+        u for u in NUMPY_UFUNCS if NUMPY_UFUNCS[u].nin == 2 and NUMPY_UFUNCS[u].nout == 1
+    )
+    dtype = choose(NUMBERS)
+    return Case(
+        choose(("add", "add", "multiply", "maximum") * 8 + folded),
+        "accumulate",
+        (dtype, dtype),
+        (choose(("C", "F", "transposed", "flipped", "strided") * 5 + LAYOUTS), "C"),
+        choose(SIZES),
+        choose(("none",) * 12 + ("fresh",) * 6 + ("in place",) * 3 + OUTS),
+        "none",
+        choose(("warn", "warn") + ERRORS),
+        seed,
+    )
+
+
 def numpy_ufuncs():
     """Every element-wise ufunc in NumPy's namespace, by its own name."""
     found = {np._core.umath.clip.__name__: np._core.umath.clip}

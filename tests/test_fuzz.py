@@ -20,6 +20,7 @@ from fuzzing import (
     Call,
     Case,
     View,
+    accumulate_case,
     copy_of,
     make_call,
     matmul_case,
@@ -41,12 +42,13 @@ from numc_ufuncs import _core
 
 CASES = int(os.environ.get("NUMC_FUZZ_CASES", "0"))
 SHARES = {
-    "own": 0.25,
+    "own": 0.2,
     "mixed": 0.1,
     "parallel": 0.25,
     "plain": 0.15,
     "ranged": 0.05,
     "reduce": 0.1,
+    "accumulate": 0.05,
     "matmul": 0.1,
 }
 DEFAULT_CASES = 15000
@@ -55,6 +57,7 @@ cases_run = 0
 regions_run = Counter()  # by policy
 DRAWN_POLICIES = ("forced",) * 4 + ("early",) * 2 + ("late", "production")
 reductions_run = [0, 0]  # of arrays above the loop, and in loops
+accumulated = [0, 0]  # cases that accumulate, and those arrays of them
 
 
 # ---- one call ----
@@ -408,6 +411,15 @@ def test_reductions(case):
     check(case)
 
 
+@profile("accumulate")
+@given(strategy(accumulate_case))
+def test_running_results(case):
+    before = reductions_run[0]
+    check(case)
+    accumulated[0] += 1
+    accumulated[1] += reductions_run[0] - before
+
+
 @profile("parallel")
 @given(strategy(parallel_case))
 def test_every_ufunc_of_numpy(case):
@@ -446,6 +458,7 @@ def test_reductions_ran(capsys):
     assert loops > cases_run / 100
     if np.lib.NumpyVersion(np.__version__) >= "2.2.0":
         assert arrays > cases_run / 120
+        assert accumulated[1] >= accumulated[0] / 10
 
 
 def test_a_product_of_infinity_and_zero_that_is_cast():

@@ -18,6 +18,7 @@ TESTS = [
     "test_ufuncs.py",
     "test_half.py",
     "test_reduce.py",
+    "test_accumulate.py",
     "test_parallel.py",
     "test_threads.py",
     "test_matmul.py",
@@ -51,6 +52,31 @@ MUTATIONS = {
         "src/numpy/elementwise_call.c",
         "if (row->loop->engine.kernel != NULL) {",
         "if (row->loop != NULL) {",
+    ),
+    "rows of what goes along lines": (
+        "src/numpy/accumulate_call.c",
+        "return dtype_is_integer(type) ||",
+        "return true || dtype_is_integer(type) ||",
+    ),
+    "a rest of one element": (
+        "src/engine/accumulate_axes.c",
+        "n = left == longest + 1 ? longest - 1 :",
+        "n = left == longest + 2 ? longest - 1 :",
+    ),
+    "first elements of lines": (
+        "src/engine/accumulate_axes.c",
+        "for (ptrdiff_t k = 1; k < along.n; k++) {",
+        "for (ptrdiff_t k = 2; k < along.n; k++) {",
+    ),
+    "outputs that overlap themselves": (
+        "src/numpy/accumulate_call.c",
+        "if (labs(axis.out_step) < reach) {",
+        "if (false) {",
+    ),
+    "casts of signaling NaNs": (
+        "src/numpy/accumulate_call.c",
+        "(raised & FE_INVALID) != 0) {",
+        "false) {",
     ),
     "flag merge": (
         "src/threads/region.c",

@@ -2,7 +2,6 @@
  * block, then accumulate it with the result of the blocks before as carry. */
 #include "accumulate.h"
 
-#include "kernels/kernels.h"
 #include "reduction_cutoffs.h"
 #include "threads/limit.h"
 #include "threads/region.h"
@@ -12,6 +11,7 @@
 enum {
     BLOCKS_PER_THREAD = 4, /* short waits for a preempted thread */
     MOST_BLOCKS = 64,
+    PIECE_BYTES = 2048, /* of converted elements, on the stack */
 };
 
 struct accumulation_split {
@@ -28,6 +28,75 @@ static ptrdiff_t length(const struct accumulation_split *split, int block)
     return left < split->elements ? left : split->elements;
 }
 
+static uint64_t reduced(const struct reduction_kernel *kernel, const char *in, ptrdiff_t step,
+                        ptrdiff_t n)
+{
+    uint64_t result;
+    kernel->reduce_each(kernel, in, step, n, 0, 1, false, &result);
+    return result;
+}
+
+/* How many elements are converted at once. */
+static ptrdiff_t next_piece(const struct accumulation *accumulation, ptrdiff_t left)
+{
+    const ptrdiff_t most = PIECE_BYTES / (ptrdiff_t)accumulation->kernel->item_size;
+    return left < most ? left : most;
+}
+
+static uint64_t reduce_converted(const struct accumulation *accumulation, const char *in,
+                                 ptrdiff_t n)
+{
+    const struct reduction_kernel *kernel = accumulation->kernel;
+    _Alignas(uint64_t) char piece[PIECE_BYTES];
+    uint64_t result = 0;
+    for (ptrdiff_t done = 0, count; done < n; done += count) {
+        count = next_piece(accumulation, n - done);
+        accumulation->convert(in + done * accumulation->in_step, accumulation->in_step, piece,
+                              count);
+        uint64_t of_piece = reduced(kernel, piece, (ptrdiff_t)kernel->item_size, count);
+        if (done > 0) {
+            kernel->combine(kernel, &of_piece, &result, sizeof result);
+        }
+        result = of_piece;
+    }
+    return result;
+}
+
+static void accumulate_converted(const struct accumulation *accumulation, uint64_t carry,
+                                 const char *in, char *out, ptrdiff_t n)
+{
+    const struct reduction_kernel *kernel = accumulation->kernel;
+    const ptrdiff_t out_step = accumulation->out_step;
+    _Alignas(uint64_t) char piece[PIECE_BYTES];
+    for (ptrdiff_t done = 0, count; done < n; done += count) {
+        count = next_piece(accumulation, n - done);
+        accumulation->convert(in + done * accumulation->in_step, accumulation->in_step, piece,
+                              count);
+        kernel->accumulate(carry, piece, (ptrdiff_t)kernel->item_size, out + done * out_step,
+                           out_step, count);
+        carry = reduced(kernel, out + (done + count - 1) * out_step, 0, 1);
+    }
+}
+
+static void accumulate_elements(const struct accumulation *accumulation, uint64_t carry,
+                                ptrdiff_t first, ptrdiff_t n)
+{
+    const char *in = accumulation->in + first * accumulation->in_step;
+    char *out = accumulation->out + first * accumulation->out_step;
+    if (accumulation->convert != NULL) {
+        accumulate_converted(accumulation, carry, in, out, n);
+    } else {
+        accumulation->kernel->accumulate(carry, in, accumulation->in_step, out,
+                                         accumulation->out_step, n);
+    }
+}
+
+void accumulate_line(const struct accumulation *accumulation)
+{
+    const uint64_t carry = reduced(accumulation->kernel, accumulation->before, 0, 1);
+    accumulate_elements(accumulation, carry, 0, accumulation->n);
+}
+
 /* The carry of a block is first the reduction of the block before it alone. */
 static void reduce_blocks(void *context, int index)
 {
@@ -37,9 +106,10 @@ static void reduce_blocks(void *context, int index)
     int block;
     while ((block = atomic_fetch_add(&split->next, 1)) < split->blocks - 1) {
         const char *in = accumulation->in + block * split->elements * accumulation->in_step;
-        accumulation->kernel->reduce_each(accumulation->kernel, in, accumulation->in_step,
-                                          length(split, block), 0, 1, false,
-                                          &split->carry[block + 1]);
+        const ptrdiff_t n = length(split, block);
+        split->carry[block + 1] = accumulation->convert != NULL
+                                      ? reduce_converted(accumulation, in, n)
+                                      : reduced(accumulation->kernel, in, accumulation->in_step, n);
     }
 }
 
@@ -47,14 +117,10 @@ static void accumulate_blocks(void *context, int index)
 {
     (void)index;
     struct accumulation_split *split = context;
-    const struct accumulation *accumulation = split->accumulation;
     int block;
     while ((block = atomic_fetch_add(&split->next, 1)) < split->blocks) {
-        const ptrdiff_t first = block * split->elements;
-        accumulation->kernel->accumulate(
-            split->carry[block], accumulation->in + first * accumulation->in_step,
-            accumulation->in_step, accumulation->out + first * accumulation->out_step,
-            accumulation->out_step, length(split, block));
+        accumulate_elements(split->accumulation, split->carry[block], block * split->elements,
+                            length(split, block));
     }
 }
 
@@ -71,7 +137,7 @@ void accumulate_compute(const struct accumulation *accumulation)
     };
     split.blocks = (int)((n + split.elements - 1) / split.elements);
     const struct reduction_kernel *kernel = accumulation->kernel;
-    kernel->reduce_each(kernel, accumulation->before, 0, 1, 0, 1, false, &split.carry[0]);
+    split.carry[0] = reduced(kernel, accumulation->before, 0, 1);
     if (split.blocks > 1) {
         region_run(accumulation->policy, threads, reduce_blocks, &split);
         for (int block = 1; block < split.blocks; block++) {

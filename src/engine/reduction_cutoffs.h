@@ -27,6 +27,11 @@ enum {
     /* Nor do segments of reduceat that are shorter on average, or columns that are accumulated. */
     REDUCTION_SEGMENT_ELEMENTS = 4096,
     REDUCTION_ACCUMULATED_COLUMN_ELEMENTS = 40000,
+    /* Arrays are accumulated by rows, in slices that fit the first-level cache, from so many columns on;
+     * across lines that are so short, too. `python benchmarks/compare.py --match accumulate` */
+    ACCUMULATED_ROW_BYTES = 32 << 10,
+    ACCUMULATED_LEAST_COLUMNS = 16,
+    ACCUMULATED_SHORT_LINE = 32,
 };
 
 #endif

@@ -197,6 +197,11 @@ const struct reduction_op *clone_reduction_op(PyObject *clone)
     return op->name != NULL ? op : NULL;
 }
 
+const struct call_row *clone_row(PyObject *clone, int type)
+{
+    return &clone_of((PyUFuncObject *)clone)->calls.row[type];
+}
+
 PyObject *clone_original(PyObject *clone)
 {
     return (PyObject *)clone_of((PyUFuncObject *)clone)->original;

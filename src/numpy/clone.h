@@ -4,6 +4,7 @@
 
 #include "numpy_api.h"
 
+struct call_row;
 struct reduction_op;
 
 /* A new ufunc with the loops of `original`, run in parallel. `op` names the own kernels to use, or
@@ -14,6 +15,9 @@ PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc,
 
 /* How it reduces in any order by its own loops; NULL if it does not. */
 const struct reduction_op *clone_reduction_op(PyObject *clone);
+
+/* How it computes inputs that are all of one type number; `input` is NULL if it does not. */
+const struct call_row *clone_row(PyObject *clone, int type);
 
 /* What it was made of; a borrowed reference. */
 PyObject *clone_original(PyObject *clone);

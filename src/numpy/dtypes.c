@@ -27,3 +27,12 @@ const struct dtype dtype_table[DTYPES] = {
     [NPY_TIMEDELTA] = {'m', sizeof(npy_timedelta)},
     [NPY_HALF] = {'f', sizeof(npy_half)},
 };
+
+int dtype_of_sum(int type)
+{
+    if (!dtype_is_integer(type)) {
+        return type;
+    }
+    const bool is_short = type != NPY_LONGLONG && type != NPY_ULONGLONG;
+    return !is_short ? type : dtype_of(type).kind == 'u' ? NPY_ULONG : NPY_LONG;
+}

@@ -33,6 +33,9 @@ static inline bool dtype_is_number(int type)
     return dtype_is_integer(type) || kind == 'f' || kind == 'c';
 }
 
+/* The type of a sum: NumPy widens integers to the size of long. */
+int dtype_of_sum(int type);
+
 /* The kind of kernels modulo 2^n: signed and unsigned integers have the same. */
 static inline char dtype_modular_kind(int type)
 {

@@ -1,6 +1,7 @@
 /* Shadows methods of np.ufunc: the attribute of an object comes before the method of its type. */
 #include "methods.h"
 
+#include "accumulate_call.h"
 #include "clone.h"
 #include "loop_reduction.h"
 #include "numpy_private.h"
@@ -188,16 +189,44 @@ static PyObject *reduce(const struct reduction_op *op, PyObject *self, PyObject 
     return result;
 }
 
+/* reduction_arguments_read() knows more of them than accumulate has. */
+static bool are_of_accumulate(Py_ssize_t count, PyObject *keywords)
+{
+    static const char *const names[] = {"axis", "dtype", "out"};
+    bool are = count <= 4;
+    for (Py_ssize_t i = 0; are && keywords != NULL && i < PyTuple_GET_SIZE(keywords); i++) {
+        bool found = false;
+        for (size_t k = 0; k < sizeof names / sizeof *names && !found; k++) {
+            found = PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, i), names[k]) == 0;
+        }
+        are = found;
+    }
+    return are;
+}
+
+static PyObject *accumulate_or_leave(const struct reduction_op *op, PyObject *self,
+                                     PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    struct reduction_arguments arguments;
+    if (!are_of_accumulate(count, keywords) ||
+        !reduction_arguments_read(&arguments, args, count, keywords)) {
+        return numpy_accumulate(self, args, count, keywords);
+    }
+    PyObject *result = accumulate_call(self, op, &arguments);
+    if (result != NULL || PyErr_Occurred()) {
+        atomic_fetch_add_explicit(&reduced_arrays, 1, memory_order_relaxed);
+        return result;
+    }
+    const bool is_numpys = reduction_plan_accumulate(op, &arguments) == REDUCE_BY_NUMPY;
+    return numpy_accumulate(is_numpys ? clone_original(self) : self, args, count, keywords);
+}
+
 static PyObject *accumulate(const struct reduction_op *op, PyObject *self, PyObject *const *args,
                             Py_ssize_t count, PyObject *keywords)
 {
-    struct reduction_arguments arguments;
-    const bool is_read = reduction_arguments_read(&arguments, args, count, keywords);
-    const bool is_numpys = is_read && reduction_plan_accumulate(op, &arguments) == REDUCE_BY_NUMPY;
     struct options_scope scope;
     options_enter(&scope);
-    PyObject *result =
-        numpy_accumulate(is_numpys ? clone_original(self) : self, args, count, keywords);
+    PyObject *result = accumulate_or_leave(op, self, args, count, keywords);
     options_leave(&scope);
     return result;
 }

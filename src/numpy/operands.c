@@ -25,6 +25,12 @@ npy_intp operands_size(PyArrayObject *const array[], int count)
     return size;
 }
 
+bool array_is_plain(PyArrayObject *array)
+{
+    return PyArray_ISALIGNED(array) && PyArray_ISNOTSWAPPED(array) &&
+           PyDataType_METADATA(PyArray_DESCR(array)) == NULL;
+}
+
 struct extent array_extent(PyArrayObject *array)
 {
     return extent_of(PyArray_DATA(array), (size_t)PyArray_ITEMSIZE(array), PyArray_NDIM(array),

@@ -32,7 +32,10 @@ static inline PyArrayObject *operands_new_output(const struct ufunc_call *call, 
  * together. */
 npy_intp operands_size(PyArrayObject *const array[], int count);
 
-/* Where an array lies in memory. */
+/* Aligned, in the machine's byte order, and without metadata. */
+bool array_is_plain(PyArrayObject *array);
+
+/* The bytes that an array's elements lie in. */
 struct extent array_extent(PyArrayObject *array);
 
 /* Whether no two elements of an array share a byte: each axis steps over all that lies within the smaller

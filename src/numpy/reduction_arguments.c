@@ -2,6 +2,7 @@
  * which does. */
 #include "reduction_arguments.h"
 
+#include "dtypes.h"
 #include "numpy_private.h"
 
 #include <string.h>
@@ -105,4 +106,21 @@ bool reduction_arguments_read(struct reduction_arguments *arguments, PyObject *c
     arguments->out = null_if_none(is_tuple ? PyTuple_GET_ITEM(out, 0) : out);
     arguments->keepdims = options[KEEPDIMS] == Py_True;
     return mark_axes(arguments, options[AXIS]);
+}
+
+int reduction_arguments_type(const struct reduction_arguments *arguments, int usual)
+{
+    PyArray_Descr *descr;
+    if (arguments->dtype == NULL) {
+        return usual;
+    }
+    if (PyArray_DescrConverter(arguments->dtype, &descr) != NPY_SUCCEED) {
+        PyErr_Clear();
+        return -1;
+    }
+    const int type = descr->type_num;
+    const bool is_usable = type >= 0 && type < DTYPES && PyArray_ISNBO(descr->byteorder) &&
+                           PyDataType_METADATA(descr) == NULL;
+    Py_DECREF(descr);
+    return is_usable ? type : -1;
 }

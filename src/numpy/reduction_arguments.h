@@ -22,4 +22,8 @@ int reduction_arguments_initialize(void);
 bool reduction_arguments_read(struct reduction_arguments *arguments, PyObject *const *args,
                               Py_ssize_t count, PyObject *keywords);
 
+/* The type number that dtype= asks for, `usual` if it is not given, -1 if it has metadata or another byte
+ * order, or if it is wrong: NumPy says so. */
+int reduction_arguments_type(const struct reduction_arguments *arguments, int usual);
+
 #endif

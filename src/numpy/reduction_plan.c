@@ -35,12 +35,6 @@ void reduction_plan_initialize(void)
 
 /* ---- operands ---- */
 
-static bool is_plain(PyArrayObject *array)
-{
-    return PyArray_ISALIGNED(array) && PyArray_ISNOTSWAPPED(array) &&
-           PyDataType_METADATA(PyArray_DESCR(array)) == NULL;
-}
-
 /* Whether an axis has stride 0: NumPy's iterator then sums in another order. */
 static bool is_broadcast(PyArrayObject *array)
 {
@@ -50,16 +44,6 @@ static bool is_broadcast(PyArrayObject *array)
         }
     }
     return false;
-}
-
-/* The type of a sum: NumPy widens integers to the size of long. */
-static int type_of_result(int type)
-{
-    if (!dtype_is_integer(type)) {
-        return type;
-    }
-    const bool is_short = type != NPY_LONGLONG && type != NPY_ULONGLONG;
-    return !is_short ? type : dtype_of(type).kind == 'u' ? NPY_ULONG : NPY_LONG;
 }
 
 /* NULL if there is none: if it may lose more than the last bits, for example. */
@@ -75,25 +59,6 @@ static convert_addends *find_conversion(const struct reduction_kernel *kernel, i
     return row != NULL ? row->convert : NULL;
 }
 
-/* The type number that dtype= asks for, `usual` if it is not given, -1 if it has metadata or another byte
- * order, or if it is wrong: NumPy says so. */
-static int type_of_dtype(PyObject *dtype, int usual)
-{
-    PyArray_Descr *descr;
-    if (dtype == NULL) {
-        return usual;
-    }
-    if (PyArray_DescrConverter(dtype, &descr) != NPY_SUCCEED) {
-        PyErr_Clear();
-        return -1;
-    }
-    const int type = descr->type_num;
-    const bool is_usable = type >= 0 && type < DTYPES && PyArray_ISNBO(descr->byteorder) &&
-                           PyDataType_METADATA(descr) == NULL;
-    Py_DECREF(descr);
-    return is_usable ? type : -1;
-}
-
 static const struct reduction_kernel *kernel_of(const struct reduction_op *op, int type)
 {
     return op != NULL && type >= 0 && type < DTYPES ? op->of_type[type] : NULL;
@@ -107,7 +72,7 @@ static bool find_kernel(struct reduction_plan *plan, const struct reduction_op *
     if (op == NULL || type < 0 || type >= DTYPES) {
         return false;
     }
-    plan->type = type_of_dtype(plan->arguments->dtype, op->widens ? type_of_result(type) : type);
+    plan->type = reduction_arguments_type(plan->arguments, op->widens ? dtype_of_sum(type) : type);
     if (plan->type < 0) {
         return false;
     }
@@ -156,7 +121,7 @@ static bool accept_out(struct reduction_plan *plan, PyArrayObject *array, PyObje
 {
     const struct reduction_arguments *arguments = plan->arguments;
     PyArrayObject *out = (PyArrayObject *)object;
-    if (!PyArray_CheckExact(object) || PyArray_TYPE(out) != plan->type || !is_plain(out) ||
+    if (!PyArray_CheckExact(object) || PyArray_TYPE(out) != plan->type || !array_is_plain(out) ||
         !private_is_writable(out) || PyArray_CHKFLAGS(out, NPY_ARRAY_WRITEBACKIFCOPY)) {
         return false;
     }
@@ -314,7 +279,7 @@ static const char *why_not_kernels(struct reduction_plan *plan, const struct red
     if (PyArray_SIZE(array) == 0) {
         return "no elements";
     }
-    if (!is_plain(array)) {
+    if (!array_is_plain(array)) {
         return "not aligned, of another byte order, or with metadata";
     }
     if (is_broadcast(array)) {
@@ -366,7 +331,7 @@ static bool is_numpys(const struct reduction_arguments *arguments)
            (arguments->out == NULL || PyArray_CheckExact(arguments->out));
 }
 
-static npy_intp short_loop(void)
+npy_intp reduction_short_loop(void)
 {
     const npy_intp forced = policy_in_use.threshold;
     return forced != 0 ? Py_MIN(forced, REDUCTION_LOOP_ELEMENTS) : REDUCTION_LOOP_ELEMENTS;
@@ -381,7 +346,7 @@ void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_o
     plan->reduction.onto = false;
     plan->reduction.kernel = NULL;
     const struct reduction_kernel *kernel = kernel_of(op, PyArray_TYPE(arguments->array));
-    if (PyArray_SIZE(arguments->array) < short_loop() && is_numpys(arguments) &&
+    if (PyArray_SIZE(arguments->array) < reduction_short_loop() && is_numpys(arguments) &&
         (kernel == NULL || kernel->zeros_tie)) {
         plan->reason = kernel == NULL ? "no kernel" : "one thread";
         plan->way = REDUCE_BY_NUMPY;
@@ -395,7 +360,7 @@ void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_o
     /* Inner loops below the threshold cost less than the checks of ours; and a loop that reduces
      * to one result runs on one thread unless there is a kernel. */
     const bool one_by_one = plan->reduction.kernel == NULL && arguments->reduced[order[0]];
-    const bool gains = longest_loop(arguments, order) >= short_loop() && !one_by_one;
+    const bool gains = longest_loop(arguments, order) >= reduction_short_loop() && !one_by_one;
     plan->way = gains || !is_numpys(arguments) ? REDUCE_BY_LOOPS : REDUCE_BY_NUMPY;
 }
 
@@ -409,14 +374,14 @@ enum reduction_way reduction_plan_accumulate(const struct reduction_op *op,
     struct reduction_plan plan = {.arguments = arguments}; /* without steps of an output */
     int order[NPY_MAXDIMS];
     axes_sort(arguments->ndim, order, compare_axes, &plan);
-    const npy_intp pays =
-        arguments->reduced[order[0]] ? short_loop() : REDUCTION_ACCUMULATED_COLUMN_ELEMENTS;
+    const npy_intp pays = arguments->reduced[order[0]] ? reduction_short_loop()
+                                                       : REDUCTION_ACCUMULATED_COLUMN_ELEMENTS;
     bool is_long = false;
     for (int axis = 0; axis < arguments->ndim; axis++) {
         is_long = is_long || (arguments->reduced[axis] && PyArray_DIM(array, axis) >= pays);
     }
     /* A running sum is sequential: only a kernel that accumulates can use several threads. */
-    const struct reduction_kernel *kernel = kernel_of(op, type_of_result(PyArray_TYPE(array)));
+    const struct reduction_kernel *kernel = kernel_of(op, dtype_of_sum(PyArray_TYPE(array)));
     return is_long && kernel != NULL && kernel->accumulate != NULL ? REDUCE_BY_LOOPS
                                                                    : REDUCE_BY_NUMPY;
 }

@@ -25,6 +25,9 @@ enum reduction_way {
     REDUCE_BY_NUMPY, /* NumPy's method and inner loops: ours would gain nothing */
 };
 
+/* Arrays, and inner loops, of fewer elements gain nothing here. */
+npy_intp reduction_short_loop(void);
+
 struct reduction_plan {
     enum reduction_way way;
     const char *reason; /* why not by kernels; NULL if it is */
@@ -39,7 +42,7 @@ struct reduction_plan {
 void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_op *op,
                            const struct reduction_arguments *arguments);
 
-/* Kernels accumulate within loops only. */
+/* The same for what accumulate_call() leaves: kernels accumulate within loops only. */
 enum reduction_way reduction_plan_accumulate(const struct reduction_op *op,
                                              const struct reduction_arguments *arguments);
 

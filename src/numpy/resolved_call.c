@@ -61,12 +61,14 @@ static bool casts_are_usual(const struct resolved_arguments *arguments, int loop
     }
     for (int op = table->inputs; op < table->operands; op++) {
         PyArrayObject *out = arguments->out[op];
-        const bool has_kernel = table->loop[loop].engine.kernel != NULL;
-        if (out != NULL && arguments->mask != NULL && !is_of_dtype(types[op], PyArray_TYPE(out))) {
-            return false; /* NumPy casts what the output holds, too */
+        if (out == NULL || is_of_dtype(types[op], PyArray_TYPE(out))) {
+            continue;
         }
-        if (out != NULL && !can_cast(types[op], PyArray_DESCR(out),
-                                     has_kernel ? arguments->casting_rule : NPY_SAFE_CASTING)) {
+        /* Integers raise nothing where they fit. With a mask, NumPy casts what the output holds, too. */
+        const bool has_kernel = table->loop[loop].engine.kernel != NULL;
+        if (arguments->mask != NULL || !(has_kernel || dtype_is_integer(types[op])) ||
+            !can_cast(types[op], PyArray_DESCR(out),
+                      has_kernel ? arguments->casting_rule : NPY_SAFE_CASTING)) {
             return false;
         }
     }
@@ -96,11 +98,6 @@ static convert_elements *conversion(int from, int to)
 
 /* ---- in pieces ---- */
 
-static bool is_native(PyArrayObject *array)
-{
-    return PyArray_ISALIGNED(array) && PyArray_ISNOTSWAPPED(array);
-}
-
 static bool read_input(const struct resolved_arguments *arguments, struct ufunc_call *call, int i)
 {
     PyObject *input = arguments->input[i];
@@ -111,7 +108,7 @@ static bool read_input(const struct resolved_arguments *arguments, struct ufunc_
     if (kind >= CALL_TYPES) {
         return scalar_convert_number(input, type, &call->scalar[i]);
     }
-    if (PyArray_CheckExact(input) && !is_native((PyArrayObject *)input)) {
+    if (PyArray_CheckExact(input) && !array_is_plain((PyArrayObject *)input)) {
         return false;
     }
     if (is_of_dtype(kind, type)) {
@@ -136,10 +133,10 @@ static bool read_converted_output(const struct resolved_arguments *arguments,
     call->array[inputs] = out;
     call->convert[inputs] = NULL;
     if (out == NULL || is_of_dtype(PyArray_TYPE(out), call->row->output->type_num)) {
-        return out == NULL || is_native(out);
+        return out == NULL || array_is_plain(out);
     }
     call->convert[inputs] = conversion(call->row->output->type_num, PyArray_TYPE(out));
-    return call->convert[inputs] != NULL && is_native(out) && call->mask == NULL;
+    return call->convert[inputs] != NULL && array_is_plain(out) && call->mask == NULL;
 }
 
 /* Whether the call can be computed in pieces; completes `call`. */

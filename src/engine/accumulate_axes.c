@@ -1,0 +1,363 @@
+/* Lines along the accumulated axis are independent of each other. Where a kept axis lies closer in memory,
+ * or lines are short, whole rows are computed by one call of the loop each: no element waits for the one before
+ * it. Else one line is computed after the other. */
+#include "accumulate_axes.h"
+
+#include "accumulate.h"
+#include "kernels/copy/copy_items.h"
+#include "reduction_cutoffs.h"
+#include "threads/limit.h"
+#include "threads/region.h"
+
+enum {
+    BLOCKS_PER_THREAD = 4, /* so that none waits long for the last one */
+    PIECE_BYTES = 2048,    /* of converted elements, on the stack */
+};
+
+struct accumulation_units {
+    const struct accumulated_axes *axes;
+    const struct accumulation_cut *cut;
+    elementwise_kernel *kernel; /* of rows; NULL: the loop's function */
+    ptrdiff_t piece;            /* elements that are computed at once, if there are several calls */
+    _Atomic ptrdiff_t next;
+};
+
+static const struct axis one = {1, 0, 0};
+
+static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
+{
+    return a < b ? a : b;
+}
+
+static ptrdiff_t most(ptrdiff_t a, ptrdiff_t b)
+{
+    return a > b ? a : b;
+}
+
+static ptrdiff_t ceiling(ptrdiff_t a, ptrdiff_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static ptrdiff_t magnitude(ptrdiff_t step)
+{
+    return step < 0 ? -step : step;
+}
+
+static struct axis closest(const struct accumulated_axes *axes)
+{
+    return axes->kept.count > 0 ? axes->kept.axis[0] : one;
+}
+
+static ptrdiff_t item_size(const struct accumulated_axes *axes)
+{
+    return (ptrdiff_t)axes->loop->item_size[0];
+}
+
+static void call_loop(const struct accumulated_axes *axes, char *data[], const ptrdiff_t step[],
+                      ptrdiff_t n)
+{
+    axes->loop->function(data, &n, step, axes->loop->function_data);
+}
+
+/* Where a unit begins, as steps along the axes; how many lines it has. */
+static ptrdiff_t find_unit(const struct accumulation_units *units, ptrdiff_t index, const char **in,
+                           char **out)
+{
+    const struct accumulated_axes *axes = units->axes;
+    const struct axis slowest = closest(axes);
+    const ptrdiff_t line = index % units->cut->slices * units->cut->width;
+    index /= units->cut->slices;
+    *in = axes->in + line * slowest.step;
+    *out = axes->out + line * slowest.out_step;
+    for (int i = 1; i < axes->kept.count && index > 0; i++) {
+        const struct axis axis = axes->kept.axis[i];
+        const ptrdiff_t at = i + 1 < axes->kept.count ? index % axis.n : index;
+        *in += at * axis.step;
+        *out += at * axis.out_step;
+        index /= axis.n;
+    }
+    return least(units->cut->width, slowest.n - line);
+}
+
+/* The first element of each line. */
+static void begin_lines(const struct accumulation_units *units, const char *in, char *out,
+                        ptrdiff_t lines)
+{
+    const struct accumulated_axes *axes = units->axes;
+    const struct axis axis = closest(axes);
+    const ptrdiff_t size = item_size(axes);
+    if (axes->convert == NULL) {
+        if (in != out) {
+            copy_items((size_t)size, out, axis.out_step, in, axis.step, lines);
+        }
+        return;
+    }
+    _Alignas(LINE_BYTES) char piece[PIECE_BYTES];
+    for (ptrdiff_t done = 0, n; done < lines; done += n) {
+        n = least(units->piece, lines - done);
+        axes->convert(in + done * axis.step, axis.step, piece, n);
+        copy_items((size_t)size, out + done * axis.out_step, axis.out_step, piece, size, n);
+    }
+}
+
+/* ---- by rows ---- */
+
+static void compute_row(const struct accumulation_units *units, char *const row[],
+                        const ptrdiff_t step[], ptrdiff_t n)
+{
+    if (units->kernel != NULL) {
+        units->kernel(row, step, n);
+    } else {
+        call_loop(units->axes, (char **)row, step, n);
+    }
+}
+
+static void convert_and_compute_row(const struct accumulation_units *units, char *const row[],
+                                    const ptrdiff_t step[], ptrdiff_t n)
+{
+    const struct accumulated_axes *axes = units->axes;
+    const ptrdiff_t from_step = closest(axes).step;
+    _Alignas(LINE_BYTES) char piece[PIECE_BYTES];
+    for (ptrdiff_t done = 0, count; done < n; done += count) {
+        count = least(units->piece, n - done);
+        axes->convert(row[1] + done * from_step, from_step, piece, count);
+        char *const data[] = {row[0] + done * step[0], piece, row[2] + done * step[2]};
+        compute_row(units, data, step, count);
+    }
+}
+
+/* Those of the loop, which gets converted elements contiguous. */
+static void find_row_steps(const struct accumulated_axes *axes, ptrdiff_t step[])
+{
+    const struct axis axis = closest(axes);
+    step[0] = step[2] = axis.out_step;
+    step[1] = axes->convert != NULL ? item_size(axes) : axis.step;
+}
+
+static void run_rows(const struct accumulation_units *units, const char *in, char *out,
+                     ptrdiff_t lines)
+{
+    const struct accumulated_axes *axes = units->axes;
+    const struct axis along = axes->along;
+    ptrdiff_t step[3];
+    find_row_steps(axes, step);
+    begin_lines(units, in, out, lines);
+    for (ptrdiff_t k = 1; k < along.n; k++) {
+        char *const row[] = {out + (k - 1) * along.out_step, (char *)in + k * along.step,
+                             out + k * along.out_step};
+        if (axes->convert != NULL) {
+            convert_and_compute_row(units, row, step, lines);
+        } else {
+            compute_row(units, row, step, lines);
+        }
+    }
+}
+
+/* ---- by lines ---- */
+
+/* Elements [first, first + n) of a line, of which those before are there. */
+static void run_piece(const struct accumulated_axes *axes, const char *in, char *out,
+                      ptrdiff_t first, ptrdiff_t n)
+{
+    const ptrdiff_t in_step = axes->along.step, out_step = axes->along.out_step;
+    char *data[] = {out + (first - 1) * out_step, (char *)in + first * in_step,
+                    out + first * out_step};
+    if (axes->kernel != NULL) {
+        accumulate_line(&(struct accumulation){
+            .kernel = axes->kernel,
+            .convert = axes->convert,
+            .before = data[0],
+            .in = data[1],
+            .out = data[2],
+            .in_step = in_step,
+            .out_step = out_step,
+            .n = n,
+        });
+        return;
+    }
+    _Alignas(LINE_BYTES) char piece[PIECE_BYTES];
+    ptrdiff_t step[] = {out_step, in_step, out_step};
+    if (axes->convert != NULL) {
+        axes->convert(data[1], in_step, piece, n);
+        data[1] = piece;
+        step[1] = item_size(axes);
+    }
+    call_loop(axes, data, step, n);
+}
+
+/* Several lines side by side are computed in pieces, in turns: what is in a cache line is computed while it is in
+ * the cache. No piece has one element, unless the line has only that: for one, outputs and inputs do not
+ * overlap, and some of NumPy's loops would compute it in another way. */
+static void run_lines(const struct accumulation_units *units, const char *in, char *out,
+                      ptrdiff_t lines)
+{
+    const struct accumulated_axes *axes = units->axes;
+    const struct axis axis = closest(axes);
+    const bool is_whole = lines == 1 && (axes->convert == NULL || axes->kernel != NULL);
+    const ptrdiff_t longest = is_whole ? axes->along.n : units->piece;
+    begin_lines(units, in, out, lines);
+    for (ptrdiff_t first = 1, n; first < axes->along.n; first += n) {
+        const ptrdiff_t left = axes->along.n - first;
+        n = left == longest + 1 ? longest - 1 : least(longest, left);
+        for (ptrdiff_t line = 0; line < lines; line++) {
+            run_piece(axes, in + line * axis.step, out + line * axis.out_step, first, n);
+        }
+    }
+}
+
+/* ---- by blocks ---- */
+
+static void run_blocks_of_line(const struct accumulation_units *units, const char *in, char *out)
+{
+    const struct accumulated_axes *axes = units->axes;
+    begin_lines(units, in, out, 1);
+    accumulate_compute(&(struct accumulation){
+        .policy = axes->loop->policy,
+        .kernel = axes->kernel,
+        .convert = axes->convert,
+        .before = out,
+        .in = in + axes->along.step,
+        .out = out + axes->along.out_step,
+        .in_step = axes->along.step,
+        .out_step = axes->along.out_step,
+        .n = axes->along.n - 1,
+    });
+}
+
+/* ---- which of them ---- */
+
+static int threads_for(const struct accumulated_axes *axes, ptrdiff_t n, bool by_rows)
+{
+    const ptrdiff_t forced = axes->loop->policy->threshold;
+    const ptrdiff_t pays = forced != 0 ? forced
+                           : by_rows   ? REDUCTION_THREADS_BYTES / (2 * item_size(axes))
+                                       : REDUCTION_THREADS_ELEMENTS;
+    if (n < pays || !region_available()) {
+        return 1;
+    }
+    const int threads = threads_limit().threads;
+    if (threads == 1 || (forced == 0 && region_leaves_asleep(threads, n, pays))) {
+        return 1;
+    }
+    return axes->loop->allows_threads == NULL || axes->loop->allows_threads(axes->loop) ? threads
+                                                                                        : 1;
+}
+
+/* Whether elements of neighbouring lines are closer to each other than those of one line. */
+static bool lies_across(const struct accumulated_axes *axes)
+{
+    const struct axis axis = closest(axes), along = axes->along;
+    return axes->kept.count > 0 && magnitude(axis.out_step) < magnitude(along.out_step);
+}
+
+/* Columns of a slice: the last row of results stays in a near cache, short lines do as a whole. Threads have
+ * several slices each only if those are wide: memory is read in bursts of a slice's row. */
+static ptrdiff_t slice_width(const struct accumulated_axes *axes, int threads, ptrdiff_t others)
+{
+    const bool small = axes->loop->policy->small_blocks;
+    const ptrdiff_t item = item_size(axes), all = closest(axes).n;
+    const ptrdiff_t in_line = most(1, LINE_BYTES / item), each = ceiling(threads, others);
+    const bool are_wide = small || all * item >= each * BLOCKS_PER_THREAD * REDUCTION_WIDE_BYTES;
+    const ptrdiff_t even = ceiling(all, each * (are_wide && threads > 1 ? BLOCKS_PER_THREAD : 1));
+    const ptrdiff_t narrowest = small ? in_line : most(in_line, REDUCTION_SLICE_BYTES / item);
+    const ptrdiff_t widest = ACCUMULATED_ROW_BYTES / item / (lies_across(axes) ? 1 : axes->along.n);
+    return least(most(ceiling(even, in_line) * in_line, narrowest), widest);
+}
+
+struct accumulation_cut accumulate_cut(const struct accumulated_axes *axes)
+{
+    const struct axis axis = closest(axes);
+    const bool across = lies_across(axes);
+    const bool by_rows = axes->takes_rows && axis.n >= ACCUMULATED_LEAST_COLUMNS &&
+                         (across || axes->along.n <= ACCUMULATED_SHORT_LINE);
+    ptrdiff_t others = 1;
+    for (int i = 1; i < axes->kept.count; i++) {
+        others *= axes->kept.axis[i].n;
+    }
+    const ptrdiff_t lines = others * axis.n;
+    struct accumulation_cut cut = {.way = by_rows ? BY_ROWS : BY_LINES};
+    cut.threads = threads_for(axes, lines * axes->along.n, by_rows);
+    if (!by_rows && axes->kernel != NULL && (lines == 1 || lines < cut.threads)) {
+        cut.way = BY_BLOCKS;
+    }
+    cut.width = by_rows                         ? slice_width(axes, cut.threads, others)
+                : across && cut.way == BY_LINES ? most(1, LINE_BYTES / item_size(axes))
+                                                : 1;
+    cut.slices = ceiling(axis.n, cut.width);
+    cut.units = cut.slices * others;
+    const ptrdiff_t bytes = least(cut.width, axis.n) * axes->along.n * item_size(axes);
+    cut.chunk = axes->loop->policy->small_blocks ? 1 : ceiling(REDUCTION_CHUNK_BYTES, bytes);
+    cut.chunk = most(1, least(cut.chunk, cut.units / cut.threads));
+    return cut;
+}
+
+/* ---- carried out ---- */
+
+static void run_units(void *context, int index)
+{
+    (void)index;
+    struct accumulation_units *units = context;
+    const struct accumulated_axes *axes = units->axes;
+    const struct inner_loop_hooks *hooks = axes->loop->hooks;
+    ptrdiff_t first;
+    while ((first = atomic_fetch_add(&units->next, units->cut->chunk)) < units->cut->units) {
+        const ptrdiff_t end = least(first + units->cut->chunk, units->cut->units);
+        if (hooks != NULL) {
+            hooks->before_chunk(axes->hook_data);
+        }
+        for (ptrdiff_t unit = first; unit < end; unit++) {
+            const char *in;
+            char *out;
+            const ptrdiff_t lines = find_unit(units, unit, &in, &out);
+            if (units->cut->way == BY_ROWS) {
+                run_rows(units, in, out, lines);
+            } else {
+                run_lines(units, in, out, lines);
+            }
+        }
+        if (hooks != NULL) {
+            hooks->after_chunk(axes->hook_data, first);
+        }
+    }
+}
+
+static void run_on_threads(struct accumulation_units *units, int threads)
+{
+    const struct inner_loop_hooks *hooks = units->axes->loop->hooks;
+    if (hooks != NULL) {
+        hooks->before_threads(units->axes->hook_data);
+    }
+    region_run(units->axes->loop->policy, threads, run_units, units);
+    if (hooks != NULL) {
+        hooks->after_threads(units->axes->hook_data);
+    }
+}
+
+void accumulate_axes(const struct accumulated_axes *axes, const struct accumulation_cut *cut)
+{
+    struct accumulation_units units = {
+        .axes = axes,
+        .cut = cut,
+        .piece = PIECE_BYTES / item_size(axes),
+    };
+    ptrdiff_t step[3];
+    if (cut->way == BY_BLOCKS) {
+        for (ptrdiff_t line = 0; line < cut->units; line++) {
+            const char *in;
+            char *out;
+            find_unit(&units, line, &in, &out);
+            run_blocks_of_line(&units, in, out);
+        }
+        return;
+    }
+    if (cut->way == BY_ROWS) {
+        find_row_steps(axes, step);
+        units.kernel = elementwise_choose(axes->loop, step, false);
+    }
+    if (cut->threads > 1 && cut->units > cut->chunk) {
+        run_on_threads(&units, cut->threads);
+    } else {
+        run_units(&units, 0);
+    }
+}

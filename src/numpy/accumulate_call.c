@@ -1,0 +1,264 @@
+/* Plans and computes accumulate: what NumPy's own method is to do is left to it before anything is
+ * written. */
+#include "accumulate_call.h"
+
+#include "clone.h"
+#include "engine/accumulate_axes.h"
+#include "errors.h"
+#include "numpy_private.h"
+#include "operands.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What has been decided about a call. */
+struct accumulate_plan {
+    const struct reduction_arguments *arguments;
+    const struct call_row *row; /* of the output's dtype */
+    int axis;
+    struct accumulated_axes axes;
+};
+
+/* ---- dtypes ---- */
+
+/* The type number of the output, as NumPy chooses it; -1: only NumPy knows. */
+static int type_of_output(const PyUFuncObject *ufunc, const struct reduction_arguments *arguments)
+{
+    const int type = PyArray_TYPE(arguments->array);
+    if (arguments->out != NULL) {
+        const int chosen = reduction_arguments_type(arguments, type);
+        const bool is_array = PyArray_CheckExact(arguments->out);
+        return is_array && PyArray_TYPE((PyArrayObject *)arguments->out) == chosen ? chosen : -1;
+    }
+    const bool widens = strcmp(ufunc->name, "add") == 0 || strcmp(ufunc->name, "multiply") == 0;
+    return reduction_arguments_type(arguments, widens ? dtype_of_sum(type) : type);
+}
+
+/* Whether elements become those of the row's dtype, if by a conversion. */
+static bool find_conversion(struct accumulate_plan *plan)
+{
+    const int from = PyArray_TYPE(plan->arguments->array), to = plan->row->input->type_num;
+    const struct dtype source = dtype_of(from), target = dtype_of(to);
+    const bool are_bits = dtype_modular_kind(from) == 'i' && dtype_modular_kind(to) == 'i' &&
+                          source.size == target.size;
+    plan->axes.convert = NULL;
+    if (from == to || are_bits) {
+        return true;
+    }
+    /* If a signaling NaN is cast, NumPy says so, and may raise before it writes. */
+    const bool may_raise = source.kind == 'f' && plan->arguments->out != NULL;
+    if (to != NPY_BOOL && !may_raise) {
+        plan->axes.convert =
+            conversion_find(source.kind, source.size, dtype_modular_kind(to), target.size);
+    }
+    return plan->axes.convert != NULL;
+}
+
+/* NumPy goes along lines, where outputs overlap inputs; its loops have ways of their own for rows, some of
+ * which compute other bits: of zeros of both signs, and of functions that are approximated. */
+static bool takes_rows(const struct call_row *row, const struct reduction_op *op)
+{
+    const int type = row->input->type_num;
+    return dtype_is_integer(type) || row->loop->engine.kernel != NULL || op == &reduction_op_add ||
+           (op == &reduction_op_multiply && dtype_of(type).kind == 'f');
+}
+
+static bool find_loop(struct accumulate_plan *plan, PyObject *ufunc, const struct reduction_op *op)
+{
+    const PyUFuncObject *object = (PyUFuncObject *)ufunc;
+    const int type =
+        object->nin == 2 && !object->core_enabled ? type_of_output(object, plan->arguments) : -1;
+    const struct call_row *row = type >= 0 ? clone_row(ufunc, type) : NULL;
+    if (row == NULL || row->input == NULL || row->converts || row->output->type_num != type) {
+        return false;
+    }
+    const struct reduction_kernel *kernel =
+        op != NULL && type != NPY_BOOL ? op->of_type[type] : NULL;
+    plan->row = row;
+    plan->axes.loop = &row->loop->engine;
+    plan->axes.kernel = kernel != NULL && kernel->accumulate != NULL ? kernel : NULL;
+    plan->axes.takes_rows = takes_rows(row, op);
+    return find_conversion(plan);
+}
+
+/* ---- operands ---- */
+
+/* Whether two arrays have their elements at the same places. */
+static bool coincide(PyArrayObject *array, PyArrayObject *out)
+{
+    bool same = PyArray_DATA(array) == PyArray_DATA(out);
+    for (int i = 0; i < PyArray_NDIM(array) && same; i++) {
+        same = PyArray_DIM(array, i) == 1 || PyArray_STRIDE(array, i) == PyArray_STRIDE(out, i);
+    }
+    return same;
+}
+
+/* Whether a given output can be written as it lies. */
+static bool accepts_out(const struct accumulate_plan *plan)
+{
+    PyArrayObject *array = plan->arguments->array, *out = (PyArrayObject *)plan->arguments->out;
+    return array_is_plain(out) && private_is_writable(out) &&
+           !PyArray_CHKFLAGS(out, NPY_ARRAY_WRITEBACKIFCOPY) && PyArray_SAMESHAPE(out, array) &&
+           (!extents_meet(array_extent(out), array_extent(array)) ||
+            (PyArray_TYPE(array) == PyArray_TYPE(out) && coincide(array, out)));
+}
+
+/* NumPy's iterator allocates it, in the array's axis order. NULL with an exception. */
+static PyArrayObject *new_output(PyArrayObject *array, PyArray_Descr *dtype)
+{
+    PyArrayObject *operands[] = {NULL, array}, *out = NULL;
+    PyArray_Descr *dtypes[] = {dtype, NULL};
+    npy_uint32 flags[] = {NPY_ITER_WRITEONLY | NPY_ITER_ALLOCATE | NPY_ITER_NO_SUBTYPE,
+                          NPY_ITER_READONLY};
+    NpyIter *iterator = NpyIter_MultiNew(2, operands, NPY_ITER_MULTI_INDEX, NPY_KEEPORDER,
+                                         NPY_NO_CASTING, flags, dtypes);
+    if (iterator != NULL) {
+        out = NpyIter_GetOperandArray(iterator)[0];
+        Py_INCREF(out);
+        NpyIter_Deallocate(iterator);
+    }
+    return out;
+}
+
+/* Kept axes, sorted by the output's steps, and joined where they are one in memory; false if too many
+ * are left. */
+static bool read_axes(struct accumulate_plan *plan, PyArrayObject *out)
+{
+    PyArrayObject *array = plan->arguments->array;
+    struct axis sorted[NPY_MAXDIMS];
+    int count = 0;
+    for (int i = PyArray_NDIM(array) - 1; i >= 0; i--) {
+        const struct axis axis = {PyArray_DIM(array, i), PyArray_STRIDE(array, i),
+                                  PyArray_STRIDE(out, i)};
+        if (i == plan->axis) {
+            plan->axes.along = axis;
+        } else if (axis.n > 1) {
+            int at = count++;
+            for (; at > 0 && labs(sorted[at - 1].out_step) > labs(axis.out_step); at--) {
+                sorted[at] = sorted[at - 1];
+            }
+            sorted[at] = axis;
+        }
+    }
+    struct axes *kept = &plan->axes.kept;
+    kept->count = 0;
+    for (int i = 0; i < count; i++) {
+        struct axis *last = kept->count > 0 ? &kept->axis[kept->count - 1] : NULL;
+        if (last != NULL && last->step * last->n == sorted[i].step &&
+            last->out_step * last->n == sorted[i].out_step) {
+            last->n *= sorted[i].n;
+        } else if (kept->count == MOST_AXES) {
+            return false;
+        } else {
+            kept->axis[kept->count++] = sorted[i];
+        }
+    }
+    return true;
+}
+
+/* Whether no two elements of the output share a byte: each axis goes beyond those that are closer. */
+static bool is_injective(const struct accumulated_axes *axes)
+{
+    npy_intp reach = (npy_intp)axes->loop->item_size[0];
+    bool is_along_seen = false;
+    for (int i = 0; i < axes->kept.count || !is_along_seen;) {
+        const bool is_along =
+            !is_along_seen && (i == axes->kept.count ||
+                               labs(axes->along.out_step) < labs(axes->kept.axis[i].out_step));
+        const struct axis axis = is_along ? axes->along : axes->kept.axis[i];
+        if (labs(axis.out_step) < reach) {
+            return false;
+        }
+        reach += (axis.n - 1) * labs(axis.out_step);
+        is_along_seen = is_along_seen || is_along;
+        i += !is_along;
+    }
+    return true;
+}
+
+/* ---- carried out ---- */
+
+static int accumulated_axis(const struct reduction_arguments *arguments)
+{
+    int axis = -1;
+    for (int i = 0; i < arguments->ndim; i++) {
+        if (arguments->reduced[i]) {
+            if (axis >= 0) {
+                return -1;
+            }
+            axis = i;
+        }
+    }
+    return axis;
+}
+
+static bool make_plan(struct accumulate_plan *plan, PyObject *ufunc, const struct reduction_op *op)
+{
+    PyArrayObject *array = plan->arguments->array;
+    plan->axis = accumulated_axis(plan->arguments);
+    return plan->axis >= 0 && PyArray_DIM(array, plan->axis) > 1 &&
+           PyArray_SIZE(array) >= reduction_short_loop() && array_is_plain(array) &&
+           find_loop(plan, ufunc, op) && (plan->arguments->out == NULL || accepts_out(plan));
+}
+
+/* Whether there is one line, which only the loop can accumulate. */
+static bool is_sequential(const struct accumulate_plan *plan)
+{
+    PyArrayObject *array = plan->arguments->array;
+    return PyArray_SIZE(array) == PyArray_DIM(array, plan->axis) && plan->axes.convert == NULL &&
+           plan->axes.kernel == NULL;
+}
+
+/* Whether NumPy would do the same in the same time: it calls the loop for one line after the other. */
+static bool gains_nothing(const struct accumulated_axes *axes, const struct accumulation_cut *cut)
+{
+    return cut->way == BY_LINES && cut->width == 1 && axes->convert == NULL &&
+           axes->kernel == NULL && (cut->threads == 1 || cut->units == 1);
+}
+
+/* The result, a new reference to `out`, which is released otherwise. */
+static PyObject *compute(struct accumulate_plan *plan, PyArrayObject *out,
+                         const struct accumulation_cut *cut)
+{
+    PyArrayObject *array = plan->arguments->array;
+    struct failure failure = {.threads_run = false};
+    plan->axes.hook_data = &failure;
+    errors_clear();
+    NPY_BEGIN_THREADS_DEF;
+    NPY_BEGIN_THREADS_THRESHOLDED(PyArray_SIZE(array));
+    accumulate_axes(&plan->axes, cut);
+    NPY_END_THREADS;
+    const int raised = errors_raised();
+    const bool is_cast_of_floats =
+        plan->axes.convert != NULL && dtype_of(PyArray_TYPE(array)).kind == 'f';
+    if (is_cast_of_floats && (raised & FE_INVALID) != 0) {
+        Py_DECREF(out); /* NumPy says whether a signaling NaN was cast */
+        return NULL;
+    }
+    return errors_finish("accumulate", out, raised);
+}
+
+PyObject *accumulate_call(PyObject *ufunc, const struct reduction_op *op,
+                          const struct reduction_arguments *arguments)
+{
+    struct accumulate_plan plan = {.arguments = arguments};
+    if (!make_plan(&plan, ufunc, op) || is_sequential(&plan)) {
+        return NULL;
+    }
+    PyArrayObject *out = arguments->out != NULL
+                             ? (PyArrayObject *)Py_NewRef(arguments->out)
+                             : new_output(arguments->array, (PyArray_Descr *)plan.row->output);
+    if (out == NULL) {
+        return NULL;
+    }
+    plan.axes.in = PyArray_BYTES(arguments->array);
+    plan.axes.out = PyArray_BYTES(out);
+    if (read_axes(&plan, out) && is_injective(&plan.axes)) {
+        const struct accumulation_cut cut = accumulate_cut(&plan.axes);
+        if (!gains_nothing(&plan.axes, &cut)) {
+            return compute(&plan, out, &cut);
+        }
+    }
+    Py_DECREF(out);
+    return NULL;
+}
