@@ -78,6 +78,12 @@ struct reduction_kernel {
     void (*reduce_rows)(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
                         ptrdiff_t rows, ptrdiff_t next, ptrdiff_t columns, bool from_memory,
                         bool onto, void *sums);
+    /* `count` segments of elements `step` bytes apart, whose results are stored as items of `out_size`
+     * bytes: that of elements bounds[k] up to bounds[k + 1], or of the first of them alone where there is
+     * none. Floats: the first one, to which the sum of the others is added. */
+    void (*reduce_segments)(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
+                            const ptrdiff_t bounds[], ptrdiff_t count, char *out,
+                            ptrdiff_t out_step, size_t out_size);
     /* Two halves. */
     void (*combine)(const struct reduction_kernel *kernel, void *into, const void *later,
                     size_t bytes);

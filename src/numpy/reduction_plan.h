@@ -35,6 +35,15 @@ struct reduction_plan {
     struct reduction reduction; /* but where its output lies */
 };
 
+/* Chooses the kernel, the conversion to its type, and the type of the result; false if there is none. */
+bool reduction_find_kernel(struct reduction_plan *plan, const struct reduction_op *op);
+
+/* Whether an operand is aligned, of this byte order, and without metadata. */
+bool reduction_is_plain(PyArrayObject *array);
+
+/* Whether an output that was given is such an array, and has the type of the result. */
+bool reduction_may_write_to(PyObject *object, int type);
+
 /* How to reduce; `op` is NULL where there are no kernels. `plan` keeps `arguments`. */
 void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_op *op,
                            const struct reduction_arguments *arguments);

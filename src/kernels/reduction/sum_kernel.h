@@ -10,7 +10,7 @@
 #if defined(CONVERSIONS)
 #include "sum_convert.h"
 #endif
-#include "sum_pairwise.h"
+#include "sum_segments.h"
 
 static void combine(const struct reduction_kernel *kernel, void *into, const void *later,
                     size_t bytes)
@@ -55,6 +55,7 @@ const struct reduction_kernel REDUCTION(add, DTYPE) = {
 #endif
     .reduce_each = reduce_each,
     .reduce_rows = reduce_rows,
+    .reduce_segments = reduce_segments,
     .combine = combine,
     .store = store,
 };
