@@ -23,6 +23,7 @@ FRESH = {2: 1.7, 16: 5.0}
 CONVERTED = {1: 1.8, 2: 2.5, 16: 12.0}
 CONVERTED_FRESH = {1: 1.4, 2: 1.8, 16: 6.0}
 SEGMENTS = {1: 1.2, 2: 1.7, 16: 7.0}
+MASKED_SUM = {1: 1.5, 2: 2.0, 16: 8.0}
 MASKED = {1: 1.5, 2: 2.0, 16: 8.0}
 CONVERTED_PAIRS = ("fd", "id", "ld", "il", "fi", "bi", "ef", "?d")
 READ_SHARE = 0.85  # of the bandwidth of reading, by sums of one axis on 16 threads
@@ -79,7 +80,10 @@ class Case:
         if self.op == "add.at":
             return _scattered(*self.shape)
         if self.op.endswith(".reduce"):
-            return {"a": _to_reduce(self.shape, self.dtype)}
+            names = {"a": _to_reduce(self.shape, self.dtype)}
+            if self.true is not None:
+                names["mask"] = np.random.default_rng(3).random(self.shape) < self.true
+            return names
         if self.op.endswith(".reduceat"):
             indices = np.arange(0, self.shape[self.axis], self.segment)
             return {"a": _to_reduce(self.shape, self.dtype), "indices": indices}
@@ -108,7 +112,8 @@ class Case:
         if method == "reduce":
             axis = "" if self.axis is None else f", axis={self.axis}"
             dtype = f", dtype={self.widened!r}" if self.widened else ""
-            return Call(f"f(a{axis}{dtype})", {**names, "f": ufunc.reduce})
+            where = ", where=mask" if "mask" in names else ""
+            return Call(f"f(a{axis}{dtype}{where})", {**names, "f": ufunc.reduce})
         if method == "reduceat":
             return Call(f"f(a, indices, {self.axis})", {**names, "f": ufunc.reduceat})
         if method == "outer":
@@ -188,6 +193,9 @@ def _all():
             shape = (10**6,) if axis is None else (1000, 1000)
             yield Case("maximum.reduce", layout, dtype, shape, "new", MAXIMUM, axis)
     yield Case("logical_or.reduce", "1-D", "?", (10**7,), "new", MAXIMUM)
+    for dtype, share in (("d", 0.5), ("d", 0.98), ("f", 0.5), ("l", 0.5)):
+        targets = MASKED_SUM if share == 0.5 else {}
+        yield Case("add.reduce", "1-D", dtype, (10**7,), "new", targets, true=share)
     for dtype, segment in (("d", 10), ("d", 1000), ("f", 10), ("l", 10)):
         targets = SEGMENTS if dtype == "d" else {}
         yield Case("add.reduceat", "1-D", dtype, (10**7,), "new", targets, axis=0, segment=segment)

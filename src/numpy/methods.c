@@ -7,6 +7,7 @@
 #include "options.h"
 #include "reduceat_call.h"
 #include "reduction_call.h"
+#include "reduction_start.h"
 
 #include "engine/reduction_cutoffs.h"
 
@@ -149,6 +150,11 @@ static PyObject *reduce_or_leave(const struct reduction_op *op, PyObject *self,
         return numpy_reduce(self, args, count, keywords);
     }
     reduction_plan_reduce(&plan, op, &arguments);
+    const bool has_start = arguments.initial != NULL || arguments.where != NULL;
+    if (has_start && plan.way == REDUCE_BY_KERNELS && !reduction_plan_start(&plan)) {
+        plan.way = REDUCE_BY_LOOPS;
+        plan.reason = "initial= or where=";
+    }
     note_reason(plan.reason);
     if (plan.way == REDUCE_BY_KERNELS) {
         PyObject *result = reduction_run(&plan);
@@ -158,8 +164,9 @@ static PyObject *reduce_or_leave(const struct reduction_op *op, PyObject *self,
         }
         note_reason("no memory, or zeros of both signs");
     }
-    PyObject *ufunc = plan.way == REDUCE_BY_NUMPY ? clone_original(self) : self;
-    return numpy_reduce(ufunc, args, count, keywords);
+    /* NumPy's ufunc must not see arguments that may be anything. */
+    const bool is_numpys = plan.way == REDUCE_BY_NUMPY && !has_start;
+    return numpy_reduce(is_numpys ? clone_original(self) : self, args, count, keywords);
 }
 
 static PyObject *reduce(const struct reduction_op *op, PyObject *self, PyObject *const *args,

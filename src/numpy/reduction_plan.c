@@ -7,7 +7,6 @@
 #include "engine/reduction_cutoffs.h"
 #include "kernels/kernels.h"
 #include "numpy_private.h"
-#include "operands.h"
 #include "policy_in_use.h"
 #include "reduction_loop.h"
 
@@ -383,7 +382,8 @@ void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_o
     int order[NPY_MAXDIMS];
     plan->arguments = arguments;
     plan->reduction.policy = &policy_in_use;
-    plan->reduction.onto = false;
+    plan->reduction.onto = plan->has_start = false;
+    plan->masked.mask = NULL;
     plan->reduction.kernel = NULL;
     const struct reduction_kernel *kernel = kernel_of(op, PyArray_TYPE(arguments->array));
     if (PyArray_SIZE(arguments->array) < short_loop() && is_numpys(arguments) &&

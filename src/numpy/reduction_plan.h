@@ -3,9 +3,10 @@
 #define NUMC_REDUCTION_PLAN_H
 
 #include "dtypes.h"
+#include "operands.h"
 #include "reduction_arguments.h"
 
-#include "engine/reduction.h"
+#include "engine/masked_reduction.h"
 
 /* The kernels of an operation, by the operand's type number. */
 struct reduction_op {
@@ -33,6 +34,12 @@ struct reduction_plan {
     int type; /* of the result */
     npy_intp out_step[NPY_MAXDIMS];
     struct reduction reduction; /* but where its output lies */
+    /* By reduction_start.c: */
+    bool has_start; /* results begin with an item */
+    union element start;
+    struct masked_reduction
+        masked; /* but its reduction; without a mask, all elements are reduced */
+    union element neutral;
 };
 
 /* Chooses the kernel, the conversion to its type, and the type of the result; false if there is none. */

@@ -23,6 +23,23 @@ static void combine(const struct reduction_kernel *kernel, void *into, const voi
     }
 }
 
+/* In registers: each addition waits for the one before. */
+INLINE void store_onto_one(const accumulator *x, ptrdiff_t n, stored *out)
+{
+    accumulator total[PARTS];
+    for (int part = 0; part < PARTS; part++) {
+        total[part] = widen(out[part]);
+    }
+    for (ptrdiff_t k = 0; k < n; k++) {
+        for (int part = 0; part < PARTS; part++) {
+            total[part] = round_part(total[part] + x[k * PARTS + part]);
+        }
+    }
+    for (int part = 0; part < PARTS; part++) {
+        out[part] = narrow(total[part]);
+    }
+}
+
 /* NumPy's sums begin with a positive zero. */
 static void store(const struct reduction_kernel *kernel, const void *sums, ptrdiff_t n, char *out,
                   ptrdiff_t step, size_t out_size, bool onto)
@@ -33,6 +50,10 @@ static void store(const struct reduction_kernel *kernel, const void *sums, ptrdi
         for (ptrdiff_t k = 0; k < n * PARTS; k++) {
             ((stored *)out)[k] = narrow(x[k] + 0);
         }
+        return;
+    }
+    if (step == 0 && onto) {
+        store_onto_one(x, n, (stored *)out);
         return;
     }
     for (ptrdiff_t k = 0; k < n; k++) {
@@ -56,6 +77,7 @@ const struct reduction_kernel REDUCTION(add, DTYPE) = {
     .reduce_each = reduce_each,
     .reduce_rows = reduce_rows,
     .reduce_segments = reduce_segments,
+    .reduce_runs = reduce_runs,
     .combine = combine,
     .store = store,
 };

@@ -1,8 +1,11 @@
-/* Sums of segments: the first element, to which the sum of the others is added. For sum_kernel.h. */
+/* Sums of segments: the first element, to which the sum of the others is added; and of the runs of a mask.
+ * For sum_kernel.h. */
 #ifndef NUMC_SUM_SEGMENTS_H
 #define NUMC_SUM_SEGMENTS_H
 
 #include "sum_pairwise.h"
+
+#include "kernels/copy/find_bool.h"
 
 /* The sum of n > 0 elements. */
 INLINE sum sum_of(const char *data, ptrdiff_t step, ptrdiff_t n, bool is_contiguous)
@@ -40,6 +43,28 @@ INLINE void sum_segments(const char *data, ptrdiff_t step, const ptrdiff_t bound
             ((stored *)(out + k * out_step))[part] = narrow(all.part[part]);
         }
     }
+}
+
+INLINE ptrdiff_t sum_runs(const char *data, ptrdiff_t step, const char *mask, ptrdiff_t mask_step,
+                          ptrdiff_t n, bool is_contiguous, sum *sums)
+{
+    ptrdiff_t runs = 0;
+    for (ptrdiff_t first, end = 0; (first = find_bool_from(true, mask, mask_step, end, n)) < n;) {
+        end = find_bool_from(false, mask, mask_step, first, n);
+        sums[runs++] = sum_of(data + first * step, step, end - first, is_contiguous);
+    }
+    return runs;
+}
+
+static ptrdiff_t reduce_runs(const struct reduction_kernel *kernel, const char *data,
+                             ptrdiff_t step, const char *mask, ptrdiff_t mask_step, ptrdiff_t n,
+                             void *sums)
+{
+    (void)kernel;
+    const ptrdiff_t contiguous = PARTS * (ptrdiff_t)sizeof(stored);
+    return step == contiguous && mask_step == 1
+               ? sum_runs(data, contiguous, mask, 1, n, true, sums)
+               : sum_runs(data, step, mask, mask_step, n, step == contiguous, sums);
 }
 
 static void reduce_segments(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
