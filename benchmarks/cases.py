@@ -24,6 +24,8 @@ AXIS_SUM = {1: 1.2, 2: 1.8, 16: 8.0}
 FRESH = {2: 1.7, 16: 5.0}
 CONVERTED = {1: 1.8, 2: 2.5, 16: 12.0}
 CONVERTED_FRESH = {1: 1.4, 2: 1.8, 16: 6.0}
+SEGMENTS = {1: 1.2, 2: 1.7, 16: 7.0}
+MASKED_SUM = {1: 1.5, 2: 2.0, 16: 8.0}
 MASKED = {1: 1.5, 2: 2.0, 16: 8.0}
 CONVERTED_PAIRS = ("fd", "id", "ld", "il", "fi", "bi", "ef", "?d")
 READ_SHARE = 0.85  # of the bandwidth of reading, by sums of one axis on 16 threads
@@ -46,6 +48,7 @@ class Case:
     widened: str | None = None  # dtype= of a reduction
     other: str | None = None  # dtype of b
     true: float | None = None  # share of a mask that is true
+    segment: int | None = None  # elements that reduceat reduces at a time
 
     def __post_init__(self):
         self.dtype = np.dtype(self.dtype)
@@ -56,7 +59,8 @@ class Case:
         widened = f" in {np.dtype(self.widened)}" if self.widened else ""
         other = f", {np.dtype(self.other)}" if self.other else ""
         where = "" if self.true is None else f", where={self.true:.0%}"
-        return f"{self.op} {self.dtype}{other}{widened} {self.layout}{output}{where}"
+        by = "" if self.segment is None else f" by {self.segment}"
+        return f"{self.op} {self.dtype}{other}{widened} {self.layout}{by}{output}{where}"
 
     @property
     def has_peers(self):
@@ -78,7 +82,13 @@ class Case:
         if self.op == "add.at":
             return _scattered(*self.shape)
         if self.op.endswith((".reduce", ".accumulate")):
-            return {"a": _to_reduce(self.shape, self.dtype)}
+            names = {"a": _to_reduce(self.shape, self.dtype)}
+            if self.true is not None:
+                names["mask"] = np.random.default_rng(3).random(self.shape) < self.true
+            return names
+        if self.op.endswith(".reduceat"):
+            indices = np.arange(0, self.shape[self.axis], self.segment)
+            return {"a": _to_reduce(self.shape, self.dtype), "indices": indices}
         if self.op.endswith(".outer"):
             rows, columns = self.shape
             return {
@@ -104,7 +114,10 @@ class Case:
         if method in ("reduce", "accumulate"):
             axis = "" if self.axis is None else f", axis={self.axis}"
             dtype = f", dtype={self.widened!r}" if self.widened else ""
-            return Call(f"f(a{axis}{dtype})", {**names, "f": getattr(ufunc, method)})
+            where = ", where=mask" if "mask" in names else ""
+            return Call(f"f(a{axis}{dtype}{where})", {**names, "f": getattr(ufunc, method)})
+        if method == "reduceat":
+            return Call(f"f(a, indices, {self.axis})", {**names, "f": ufunc.reduceat})
         if method == "outer":
             return Call("f(a, b)", {**names, "f": ufunc.outer})
         where = ", where=mask" if "mask" in names else ""
@@ -186,6 +199,14 @@ def _all():
         for axis, targets in ((0, RUNNING_COLUMNS), (1, RUNNING_ROWS)):
             yield Case("add.accumulate", f"axis {axis}", dtype, (3000, 3000), "new", targets, axis)
     yield Case("add.accumulate", "1-D", "i", (10**7,), "new", RUNNING_ROWS)
+    for dtype, share in (("d", 0.5), ("d", 0.98), ("f", 0.5), ("l", 0.5)):
+        targets = MASKED_SUM if share == 0.5 else {}
+        yield Case("add.reduce", "1-D", dtype, (10**7,), "new", targets, true=share)
+    for dtype, segment in (("d", 10), ("d", 1000), ("f", 10), ("l", 10)):
+        targets = SEGMENTS if dtype == "d" else {}
+        yield Case("add.reduceat", "1-D", dtype, (10**7,), "new", targets, axis=0, segment=segment)
+    for axis in (0, 1):
+        yield Case("add.reduceat", f"axis {axis}", "d", (3000, 3000), "new", axis=axis, segment=10)
     yield Case("multiply.outer", "1-D, 1-D", "d", (1500, 1500), "new", METHOD_OUTER)
     yield Case("add.at", "1-D", "d", (10**6,), "new")
 

@@ -37,6 +37,17 @@ def threads_always():
     _numc_test.set_parallel_threshold(before)
 
 
+@pytest.fixture(
+    params=[(0, False, False), (500, False, False), (500, False, True), (500, True, False)],
+    ids=["production", "late workers", "late workers, small blocks", "all workers, large blocks"],
+)
+def policy(request):
+    """How calls are split among threads: see struct policy."""
+    before = _numc_test.set_policy(*request.param)
+    yield
+    _numc_test.set_policy(*before)
+
+
 FAKE_MEMORY = 1 << 30
 
 
@@ -63,3 +74,14 @@ def regions():
         return seen - before
 
     return since
+
+
+@pytest.fixture
+def reductions():
+    """How many arrays were reduced above the loop, and how often a loop ran our kernel."""
+    seen = nc._core.reductions()
+
+    def count():
+        return tuple(now - then for now, then in zip(nc._core.reductions(), seen, strict=True))
+
+    return count

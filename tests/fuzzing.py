@@ -618,7 +618,8 @@ def _fold(rng, case, ufunc):
     args = [operand]
     if case.method == "reduceat":
         length = shape[axis] if ndim else 1
-        indices = rng.integers(0, max(length, 1), size=rng.integers(0, 9))
+        count = rng.integers(0, 9 if rng.integers(3) else 300)
+        indices = rng.integers(0, max(length, 1), size=count)
         if rng.integers(2):
             indices.sort()
         args.append(indices)

@@ -23,17 +23,6 @@ THREADS = (1, 2, 3, 7, 16)
 has_methods = np.lib.NumpyVersion(np.__version__) >= "2.2.0"
 
 
-@pytest.fixture
-def reductions():
-    """How many arrays were reduced above the loop, and how often a loop ran our kernel."""
-    seen = nc._core.reductions()
-
-    def count():
-        return tuple(now - then for now, then in zip(nc._core.reductions(), seen, strict=True))
-
-    return count
-
-
 def random_array(shape, dtype, seed=0):
     rng = np.random.default_rng(seed)
     if dtype in INTEGERS:
@@ -90,16 +79,6 @@ def test_threads_do_not_change_bits(dtype, shape, always, request, regions):
                 results.append(call())
         assert all(same_bits(result, results[0]) for result in results)
     assert regions() > 0 or not always
-
-
-@pytest.fixture(
-    params=[(0, False, False), (500, False, False), (500, False, True), (500, True, False)],
-    ids=["production", "late workers", "late workers, small blocks", "all workers, large blocks"],
-)
-def policy(request):
-    before = _numc_test.set_policy(*request.param)
-    yield
-    _numc_test.set_policy(*before)
 
 
 @pytest.fixture

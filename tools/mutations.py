@@ -160,8 +160,8 @@ MUTATIONS = {
     ),
     "casts of whole operands": (
         "src/numpy/resolved_call.c",
-        "if (!usual) {",
-        "if (false) {",
+        "if (!usual || (",
+        "if ((",
     ),
     "order of converted integers": (
         "src/numpy/elementwise_call.c",

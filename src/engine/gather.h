@@ -17,6 +17,34 @@ struct axes {
     struct axis axis[MOST_AXES];
 };
 
+/* The fastest axis, of one element where there is none. */
+static inline struct axis fastest(const struct axes *axes)
+{
+    return axes->count > 0 ? axes->axis[0] : (struct axis){1, 0, 0};
+}
+
+/* Elements of the axes from `first` on. */
+static inline ptrdiff_t size_from(const struct axes *axes, int first)
+{
+    ptrdiff_t n = 1;
+    for (int i = first; i < axes->count; i++) {
+        n *= axes->axis[i].n;
+    }
+    return n;
+}
+
+/* Where an element lies, whose index counts the axes from `first` on. */
+static inline ptrdiff_t offset_of(const struct axes *axes, int first, ptrdiff_t index, bool out)
+{
+    ptrdiff_t offset = 0;
+    for (int i = first; i < axes->count && index > 0; i++) {
+        const struct axis axis = axes->axis[i];
+        offset += index % axis.n * (out ? axis.out_step : axis.step);
+        index /= axis.n;
+    }
+    return offset;
+}
+
 /* From items of one size to those of another; NULL if nothing changes. */
 struct conversion {
     size_t from_size, to_size;

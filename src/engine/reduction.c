@@ -54,37 +54,6 @@ static ptrdiff_t ceiling(ptrdiff_t a, ptrdiff_t b)
     return (a + b - 1) / b;
 }
 
-/* ---- axes ---- */
-
-static const struct axis one = {1, 0, 0};
-
-static struct axis fastest(const struct axes *axes)
-{
-    return axes->count > 0 ? axes->axis[0] : one;
-}
-
-/* Elements of the axes from `first` on. */
-static ptrdiff_t size_from(const struct axes *axes, int first)
-{
-    ptrdiff_t n = 1;
-    for (int i = first; i < axes->count; i++) {
-        n *= axes->axis[i].n;
-    }
-    return n;
-}
-
-/* Where an element lies, whose index counts the axes from `first` on. */
-static ptrdiff_t offset_of(const struct axes *axes, int first, ptrdiff_t index, bool out)
-{
-    ptrdiff_t offset = 0;
-    for (int i = first; i < axes->count && index > 0; i++) {
-        const struct axis axis = axes->axis[i];
-        offset += index % axis.n * (out ? axis.out_step : axis.step);
-        index /= axis.n;
-    }
-    return offset;
-}
-
 static ptrdiff_t total_bytes(const struct reduction *reduction)
 {
     return size_from(&reduction->kept, 0) * size_from(&reduction->repeated, 0) *

@@ -43,6 +43,7 @@ static bool has_negative_zero(const struct reduction *reduction,
     struct reduction search = *reduction;
     search.kernel = minimum;
     search.out = least;
+    search.onto = false;
     search.kept.count = 0;
     search.inner = (struct axes){1, {all.axis[0]}};
     search.inner_call = all.axis[0].n;

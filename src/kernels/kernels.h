@@ -78,10 +78,22 @@ struct reduction_kernel {
     void (*reduce_rows)(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
                         ptrdiff_t rows, ptrdiff_t next, ptrdiff_t columns, bool from_memory,
                         bool onto, void *sums);
+    /* `count` segments of elements `step` bytes apart, whose results are stored as items of `out_size`
+     * bytes: that of elements bounds[k] up to bounds[k + 1], or of the first of them alone where there is
+     * none. Floats: the first one, to which the sum of the others is added. */
+    void (*reduce_segments)(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
+                            const ptrdiff_t bounds[], ptrdiff_t count, char *out,
+                            ptrdiff_t out_step, size_t out_size);
+    /* The sum of each run of elements whose mask, a bool, is true; returns how many there are. NULL where
+     * the order does not matter. */
+    ptrdiff_t (*reduce_runs)(const struct reduction_kernel *kernel, const char *data,
+                             ptrdiff_t step, const char *mask, ptrdiff_t mask_step, ptrdiff_t n,
+                             void *sums);
     /* Two halves. */
     void (*combine)(const struct reduction_kernel *kernel, void *into, const void *later,
                     size_t bytes);
-    /* Writes sums as items of `out_size` bytes; `onto`: combines them with the items in `out`. */
+    /* Writes sums as items of `out_size` bytes; `onto`: combines them with the items in `out`, one after
+     * the other if that is always the same one. */
     void (*store)(const struct reduction_kernel *kernel, const void *sums, ptrdiff_t n, char *out,
                   ptrdiff_t step, size_t out_size, bool onto);
     /* Running result: out[k] = carry op in[0] op ... op in[k]. NULL but for integers. */

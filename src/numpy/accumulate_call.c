@@ -45,8 +45,9 @@ static bool find_conversion(struct accumulate_plan *plan)
     if (from == to || are_bits) {
         return true;
     }
-    /* If a signaling NaN is cast, NumPy says so, and may raise before it writes. */
-    const bool may_raise = source.kind == 'f' && plan->arguments->out != NULL;
+    /* If a signaling NaN is cast, or a float overflows, NumPy says so, and may raise before it writes. */
+    const bool may_raise =
+        source.kind == 'f' && (plan->arguments->out != NULL || target.size < source.size);
     if (to != NPY_BOOL && !may_raise) {
         plan->axes.convert =
             conversion_find(source.kind, source.size, dtype_modular_kind(to), target.size);
@@ -235,7 +236,7 @@ static PyObject *compute(struct accumulate_plan *plan, PyArrayObject *out,
         Py_DECREF(out); /* NumPy says whether a signaling NaN was cast */
         return NULL;
     }
-    return errors_finish("accumulate", out, raised);
+    return errors_finish("accumulate", (PyObject *)out, raised);
 }
 
 PyObject *accumulate_call(PyObject *ufunc, const struct reduction_op *op,

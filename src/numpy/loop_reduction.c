@@ -58,6 +58,19 @@ static void reduce_rows(const struct reduction_kernel *kernel, const char *data,
     }
 }
 
+/* Zeros that tie are NumPy's: it calls the loop for the same elements. */
+static void reduce_segments(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
+                            const ptrdiff_t bounds[], ptrdiff_t count, char *out,
+                            ptrdiff_t out_step, size_t out_size)
+{
+    for (ptrdiff_t k = 0; k < count; k++) {
+        const ptrdiff_t n = bounds[k + 1] - bounds[k];
+        _Alignas(16) char item[16];
+        reduce_each(kernel, data + bounds[k] * step, step, n > 1 ? n : 1, 0, 1, false, item);
+        copy_items(out_size, out + k * out_step, 0, item, 0, 1);
+    }
+}
+
 static void combine(const struct reduction_kernel *kernel, void *into, const void *later,
                     size_t bytes)
 {
@@ -127,6 +140,7 @@ bool loop_reduction_of_row(struct loop_reduction *reduction, const PyUFuncObject
         .kernel.zeros_tie = dtype.kind == 'f' && operation->ties,
         .kernel.reduce_each = reduce_each,
         .kernel.reduce_rows = reduce_rows,
+        .kernel.reduce_segments = reduce_segments,
         .kernel.combine = combine,
         .kernel.store = store,
         .function = ufunc->functions[row],

@@ -6,7 +6,9 @@
 #include "loop_reduction.h"
 #include "numpy_private.h"
 #include "options.h"
+#include "reduceat_call.h"
 #include "reduction_call.h"
+#include "reduction_start.h"
 
 #include "engine/reduction_cutoffs.h"
 
@@ -67,23 +69,6 @@ static bool segments_are_short(PyObject *object, PyObject *indices)
     return longest / REDUCTION_SEGMENT_ELEMENTS < segments;
 }
 
-/* Short segments go to NumPy's ufunc: our inner loop's checks would take as long as the segment
- * itself. */
-static PyObject *reduceat(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                          PyObject *keywords)
-{
-    const Py_ssize_t all = count + (keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0);
-    bool plain = count >= 2 && segments_are_short(args[0], args[1]);
-    for (Py_ssize_t i = 0; i < all && plain; i++) {
-        plain = is_plain(args[i]) && !PyTuple_CheckExact(args[i]);
-    }
-    struct options_scope scope;
-    options_enter(&scope);
-    PyObject *result = numpy_reduceat(plain ? clone_original(self) : self, args, count, keywords);
-    options_leave(&scope);
-    return result;
-}
-
 /* As NumPy does it: a call of the ufunc, of the first array with an axis of one element for each of the
  * second. NULL without an exception if only NumPy knows the arguments. */
 static PyObject *outer_by_call(PyObject *self, PyObject *const *args, Py_ssize_t count,
@@ -136,7 +121,7 @@ static PyObject *outer(PyObject *self, PyObject *const *args, Py_ssize_t count, 
     return result;
 }
 
-/* ---- reduce and accumulate ---- */
+/* ---- reduce, accumulate and reduceat ---- */
 
 static _Atomic uint64_t reduced_arrays;
 static const char *_Atomic reduction_reason; /* why the last one was not by kernels, or NULL */
@@ -166,6 +151,11 @@ static PyObject *reduce_or_leave(const struct reduction_op *op, PyObject *self,
         return numpy_reduce(self, args, count, keywords);
     }
     reduction_plan_reduce(&plan, op, &arguments);
+    const bool has_start = arguments.initial != NULL || arguments.where != NULL;
+    if (has_start && plan.way == REDUCE_BY_KERNELS && !reduction_plan_start(&plan)) {
+        plan.way = REDUCE_BY_LOOPS;
+        plan.reason = "initial= or where=";
+    }
     note_reason(plan.reason);
     if (plan.way == REDUCE_BY_KERNELS) {
         PyObject *result = reduction_run(&plan);
@@ -175,8 +165,9 @@ static PyObject *reduce_or_leave(const struct reduction_op *op, PyObject *self,
         }
         note_reason("no memory, or zeros of both signs");
     }
-    PyObject *ufunc = plan.way == REDUCE_BY_NUMPY ? clone_original(self) : self;
-    return numpy_reduce(ufunc, args, count, keywords);
+    /* NumPy's ufunc must not see arguments that may be anything. */
+    const bool is_numpys = plan.way == REDUCE_BY_NUMPY && !has_start;
+    return numpy_reduce(is_numpys ? clone_original(self) : self, args, count, keywords);
 }
 
 static PyObject *reduce(const struct reduction_op *op, PyObject *self, PyObject *const *args,
@@ -231,6 +222,34 @@ static PyObject *accumulate(const struct reduction_op *op, PyObject *self, PyObj
     return result;
 }
 
+/* Segments that kernels do not reduce: short ones go to NumPy's ufunc, because our inner loop's checks would
+ * take as long as the segment itself. */
+static PyObject *reduceat_by_numpy(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                   PyObject *keywords)
+{
+    const Py_ssize_t all = count + (keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0);
+    bool plain = count >= 2 && segments_are_short(args[0], args[1]);
+    for (Py_ssize_t i = 0; i < all && plain; i++) {
+        plain = is_plain(args[i]) && !PyTuple_CheckExact(args[i]);
+    }
+    return numpy_reduceat(plain ? clone_original(self) : self, args, count, keywords);
+}
+
+static PyObject *reduceat(const struct reduction_op *op, PyObject *self, PyObject *const *args,
+                          Py_ssize_t count, PyObject *keywords)
+{
+    struct options_scope scope;
+    options_enter(&scope);
+    PyObject *result = reduceat_call(op, args, count, keywords);
+    if (result != NULL) {
+        atomic_fetch_add_explicit(&reduced_arrays, 1, memory_order_relaxed);
+    } else if (!PyErr_Occurred()) {
+        result = reduceat_by_numpy(self, args, count, keywords);
+    }
+    options_leave(&scope);
+    return result;
+}
+
 static PyObject *reduce_by_add(PyObject *self, PyObject *const *args, Py_ssize_t count,
                                PyObject *keywords)
 {
@@ -267,6 +286,24 @@ static PyObject *accumulate_by_other(PyObject *self, PyObject *const *args, Py_s
     return accumulate(NULL, self, args, count, keywords);
 }
 
+static PyObject *reduceat_by_add(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                 PyObject *keywords)
+{
+    return reduceat(&reduction_op_add, self, args, count, keywords);
+}
+
+static PyObject *reduceat_by_multiply(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                      PyObject *keywords)
+{
+    return reduceat(&reduction_op_multiply, self, args, count, keywords);
+}
+
+static PyObject *reduceat_by_other(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                   PyObject *keywords)
+{
+    return reduceat(clone_reduction_op(self), self, args, count, keywords);
+}
+
 /* The docstrings, which hold the signatures, are NumPy's. */
 #define FASTCALL(function) (PyCFunction)(void (*)(void))(function)
 #define METHOD(name, function)                                                                     \
@@ -274,7 +311,6 @@ static PyObject *accumulate_by_other(PyObject *self, PyObject *const *args, Py_s
         name, FASTCALL(function), METH_FASTCALL | METH_KEYWORDS, NULL                              \
     }
 static PyMethodDef definition_of_at = {"at", FASTCALL(at), METH_FASTCALL, NULL};
-static PyMethodDef definition_of_reduceat = METHOD("reduceat", reduceat);
 static PyMethodDef definition_of_outer = METHOD("outer", outer);
 enum { ADD, MULTIPLY, OTHER, OPS };
 static PyMethodDef definitions_of_reduce[OPS] = {
@@ -286,6 +322,11 @@ static PyMethodDef definitions_of_accumulate[OPS] = {
     METHOD("accumulate", accumulate_by_add),
     METHOD("accumulate", accumulate_by_multiply),
     METHOD("accumulate", accumulate_by_other),
+};
+static PyMethodDef definitions_of_reduceat[OPS] = {
+    METHOD("reduceat", reduceat_by_add),
+    METHOD("reduceat", reduceat_by_multiply),
+    METHOD("reduceat", reduceat_by_other),
 };
 
 /* The function behind np.ufunc.<name>, if it is called with `flags`; its docstring becomes that of the
@@ -311,7 +352,7 @@ int methods_initialize(void)
     numpy_at = numpy_method("at", METH_VARARGS, &definition_of_at, 1);
     numpy_reduce = numpy_fastcall("reduce", definitions_of_reduce, OPS);
     numpy_accumulate = numpy_fastcall("accumulate", definitions_of_accumulate, OPS);
-    numpy_reduceat = numpy_fastcall("reduceat", &definition_of_reduceat, 1);
+    numpy_reduceat = numpy_fastcall("reduceat", definitions_of_reduceat, OPS);
     numpy_outer = numpy_fastcall("outer", &definition_of_outer, 1);
     reduction_plan_initialize();
     return loop_reduction_initialize() < 0 ? -1 : reduction_arguments_initialize();
@@ -357,7 +398,7 @@ int methods_shadow(PyObject *clone, const char *op)
         (numpy_at != NULL && shadow(clone, &definition_of_at) < 0) ||
         (numpy_reduce != NULL && shadow(clone, &definitions_of_reduce[of_op]) < 0) ||
         (numpy_accumulate != NULL && shadow(clone, &definitions_of_accumulate[of_op]) < 0) ||
-        (numpy_reduceat != NULL && shadow(clone, &definition_of_reduceat) < 0) ||
+        (numpy_reduceat != NULL && shadow(clone, &definitions_of_reduceat[of_op]) < 0) ||
         (numpy_outer != NULL && shadow(clone, &definition_of_outer) < 0);
     return failed ? -1 : 0;
 }

@@ -94,8 +94,6 @@ bool reduction_arguments_read(struct reduction_arguments *arguments, PyObject *c
     }
     memcpy(options, args + 1, (size_t)(count - 1) * sizeof *options);
     if (!read_keywords(options, args + count, keywords) ||
-        (options[INITIAL] != NULL && options[INITIAL] != no_value) ||
-        (options[WHERE] != NULL && options[WHERE] != Py_True) ||
         (options[KEEPDIMS] != NULL && !PyBool_Check(options[KEEPDIMS]))) {
         return false;
     }
@@ -105,6 +103,8 @@ bool reduction_arguments_read(struct reduction_arguments *arguments, PyObject *c
     arguments->dtype = null_if_none(options[DTYPE]);
     arguments->out = null_if_none(is_tuple ? PyTuple_GET_ITEM(out, 0) : out);
     arguments->keepdims = options[KEEPDIMS] == Py_True;
+    arguments->initial = options[INITIAL] != no_value ? options[INITIAL] : NULL;
+    arguments->where = options[WHERE] != Py_True ? options[WHERE] : NULL;
     return mark_axes(arguments, options[AXIS]);
 }
 

@@ -10,7 +10,8 @@
 struct reduction_arguments {
     PyArrayObject *array;
     bool keepdims;
-    PyObject *dtype, *out; /* NULL: the default */
+    PyObject *dtype, *out;     /* NULL: the default */
+    PyObject *initial, *where; /* of reduce; NULL: not given */
     int ndim;
     bool reduced[NPY_MAXDIMS]; /* by axis */
 };
@@ -18,7 +19,7 @@ struct reduction_arguments {
 /* Called once, at import. -1 with an exception. */
 int reduction_arguments_initialize(void);
 
-/* False for what only NumPy understands: another object than an array, initial=, where=, wrong axes. */
+/* False for what only NumPy understands: another object than an array, wrong axes. */
 bool reduction_arguments_read(struct reduction_arguments *arguments, PyObject *const *args,
                               Py_ssize_t count, PyObject *keywords);
 

@@ -37,12 +37,18 @@ static PyObject *scalar_of(const char *item, int type)
 }
 
 /* Whether it has been done; if not, there may be an exception. */
-static bool compute(const struct reduction *reduction, npy_intp size)
+static bool compute(struct reduction_plan *plan, npy_intp size)
 {
+    const struct reduction *reduction = &plan->reduction;
     NPY_BEGIN_THREADS_DEF;
     NPY_BEGIN_THREADS_THRESHOLDED(size);
     errors_clear();
-    bool computed = reduction_compute(reduction);
+    if (plan->has_start) {
+        reduction_fill(reduction, plan->start.bytes);
+    }
+    plan->masked.reduction = *reduction;
+    bool computed = plan->masked.mask != NULL ? masked_reduction_compute(&plan->masked)
+                                              : reduction_compute(reduction);
     if (computed && reduction->kernel->zeros_tie) {
         computed = !zeros_may_tie(reduction, loop_reduction_minimum(reduction->kernel->item_size));
     }
@@ -64,7 +70,7 @@ PyObject *reduction_run(struct reduction_plan *plan)
         }
     }
     plan->reduction.out = is_scalar ? item : PyArray_BYTES((PyArrayObject *)out);
-    if (!compute(&plan->reduction, PyArray_SIZE(plan->arguments->array))) {
+    if (!compute(plan, PyArray_SIZE(plan->arguments->array))) {
         Py_XDECREF(out);
         return NULL;
     }

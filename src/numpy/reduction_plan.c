@@ -7,7 +7,6 @@
 #include "engine/reduction_cutoffs.h"
 #include "kernels/kernels.h"
 #include "numpy_private.h"
-#include "operands.h"
 #include "policy_in_use.h"
 #include "reduction_loop.h"
 
@@ -64,9 +63,8 @@ static const struct reduction_kernel *kernel_of(const struct reduction_op *op, i
     return op != NULL && type >= 0 && type < DTYPES ? op->of_type[type] : NULL;
 }
 
-/* Chooses the kernel and the type of the result; false if there is none. Integers are added modulo 2^64,
- * so their kernel is that of the operand. */
-static bool find_kernel(struct reduction_plan *plan, const struct reduction_op *op)
+/* Integers are added modulo 2^64, so their kernel is that of the operand. */
+bool reduction_find_kernel(struct reduction_plan *plan, const struct reduction_op *op)
 {
     const int type = PyArray_TYPE(plan->arguments->array);
     if (op == NULL || type < 0 || type >= DTYPES) {
@@ -115,14 +113,20 @@ static int compare_axes(const void *context, int axis, int later)
     return are_known || are_given ? 1 : 0;
 }
 
+bool reduction_may_write_to(PyObject *object, int type)
+{
+    PyArrayObject *out = (PyArrayObject *)object;
+    return PyArray_CheckExact(object) && PyArray_TYPE(out) == type && array_is_plain(out) &&
+           private_is_writable(out) && !PyArray_CHKFLAGS(out, NPY_ARRAY_WRITEBACKIFCOPY);
+}
+
 /* Takes over the steps of a given output if it has the dtype and shape of the result, and lies elsewhere
  * in memory. */
 static bool accept_out(struct reduction_plan *plan, PyArrayObject *array, PyObject *object)
 {
     const struct reduction_arguments *arguments = plan->arguments;
     PyArrayObject *out = (PyArrayObject *)object;
-    if (!PyArray_CheckExact(object) || PyArray_TYPE(out) != plan->type || !array_is_plain(out) ||
-        !private_is_writable(out) || PyArray_CHKFLAGS(out, NPY_ARRAY_WRITEBACKIFCOPY)) {
+    if (!reduction_may_write_to(object, plan->type)) {
         return false;
     }
     int at = 0;
@@ -273,7 +277,7 @@ static const char *why_not_kernels(struct reduction_plan *plan, const struct red
     struct axes joined;
     memset(plan->out_step, 0, (size_t)arguments->ndim * sizeof *plan->out_step);
     axes_sort(arguments->ndim, order, compare_axes, plan);
-    if (!find_kernel(plan, op)) {
+    if (!reduction_find_kernel(plan, op)) {
         return "no kernel";
     }
     if (PyArray_SIZE(array) == 0) {
@@ -343,7 +347,8 @@ void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_o
     int order[NPY_MAXDIMS];
     plan->arguments = arguments;
     plan->reduction.policy = &policy_in_use;
-    plan->reduction.onto = false;
+    plan->reduction.onto = plan->has_start = false;
+    plan->masked.mask = NULL;
     plan->reduction.kernel = NULL;
     const struct reduction_kernel *kernel = kernel_of(op, PyArray_TYPE(arguments->array));
     if (PyArray_SIZE(arguments->array) < reduction_short_loop() && is_numpys(arguments) &&

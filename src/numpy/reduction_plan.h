@@ -3,9 +3,10 @@
 #define NUMC_REDUCTION_PLAN_H
 
 #include "dtypes.h"
+#include "operands.h"
 #include "reduction_arguments.h"
 
-#include "engine/reduction.h"
+#include "engine/masked_reduction.h"
 
 /* The kernels of an operation, by the operand's type number. */
 struct reduction_op {
@@ -36,7 +37,19 @@ struct reduction_plan {
     int type; /* of the result */
     npy_intp out_step[NPY_MAXDIMS];
     struct reduction reduction; /* but where its output lies */
+    /* By reduction_start.c: */
+    bool has_start; /* results begin with an item */
+    union element start;
+    struct masked_reduction
+        masked; /* but its reduction; without a mask, all elements are reduced */
+    union element neutral;
 };
+
+/* Chooses the kernel, the conversion to its type, and the type of the result; false if there is none. */
+bool reduction_find_kernel(struct reduction_plan *plan, const struct reduction_op *op);
+
+/* Whether an output that was given is such an array, and has the type of the result. */
+bool reduction_may_write_to(PyObject *object, int type);
 
 /* How to reduce; `op` is NULL where there are no kernels. `plan` keeps `arguments`. */
 void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_op *op,

@@ -41,6 +41,13 @@ static bool can_cast(int from, PyArray_Descr *to, NPY_CASTING casting)
     return can;
 }
 
+/* Floats outside the range of integers become what NumPy's instructions make of them, which depends on where a
+ * buffer ends. */
+static bool is_undefined(int from, int to)
+{
+    return !dtype_is_integer(from) && dtype_is_integer(to) && to != NPY_BOOL;
+}
+
 /* Casts that may raise flags: of whole operands NumPy does so in other words; and some of its loops clear what
  * casts of outputs have raised. */
 static bool casts_are_usual(const struct resolved_arguments *arguments, int loop)
@@ -55,7 +62,8 @@ static bool casts_are_usual(const struct resolved_arguments *arguments, int loop
         const bool usual = is_buffered || arguments->kind[i] >= CALL_TYPES ||
                            can_cast(arguments->kind[i], to, NPY_SAFE_CASTING);
         Py_DECREF(to);
-        if (!usual) {
+        if (!usual ||
+            (arguments->kind[i] < CALL_TYPES && is_undefined(arguments->kind[i], types[i]))) {
             return false;
         }
     }
@@ -66,7 +74,8 @@ static bool casts_are_usual(const struct resolved_arguments *arguments, int loop
         }
         /* Integers raise nothing where they fit. With a mask, NumPy casts what the output holds, too. */
         const bool has_kernel = table->loop[loop].engine.kernel != NULL;
-        if (arguments->mask != NULL || !(has_kernel || dtype_is_integer(types[op])) ||
+        if (arguments->mask != NULL || is_undefined(types[op], PyArray_TYPE(out)) ||
+            !(has_kernel || dtype_is_integer(types[op])) ||
             !can_cast(types[op], PyArray_DESCR(out),
                       has_kernel ? arguments->casting_rule : NPY_SAFE_CASTING)) {
             return false;

@@ -242,6 +242,37 @@ static void check_rows(const struct reduction_kernel *kernel, ptrdiff_t rows, pt
            rows, columns, first);
 }
 
+/* Segments of all lengths, of none, and of lengths that are negative: the first element, combined with the
+ * reduction of the others. */
+static void check_segments(const struct reduction_kernel *kernel, ptrdiff_t step)
+{
+    enum { SEGMENTS = 60, APART = 3 * 16 };
+    static _Alignas(64) char out[(SEGMENTS + 1) * APART];
+    ptrdiff_t bounds[SEGMENTS + 1] = {0};
+    for (int k = 1; k <= SEGMENTS; k++) {
+        const ptrdiff_t length = (ptrdiff_t)random_below(k % 4 != 0 ? 30 : 700) - 3;
+        bounds[k] = bounds[k - 1] + (bounds[k - 1] + length < 0 ? 0 : length);
+    }
+    const char *data = first_of(step, 20000);
+    const ptrdiff_t apart = APART - (step < 0 ? 16 : 0);
+    memset(out, 0x5a, sizeof out);
+    kernel->reduce_segments(kernel, data, step, bounds, SEGMENTS, out, apart, kernel->item_size);
+    for (int k = 0; k < SEGMENTS; k++) {
+        const char *first = data + bounds[k] * step;
+        const ptrdiff_t n = bounds[k + 1] - bounds[k];
+        _Alignas(16) char expected[16], rest[16];
+        memcpy(expected, first, kernel->item_size);
+        if (n > 1) {
+            kernel->reduce_each(kernel, first + step, step, n - 1, 0, 1, false, rest);
+            kernel->store(kernel, rest, 1, expected, 0, kernel->item_size, true);
+        }
+        expect(memcmp(out + k * apart, expected, kernel->item_size) == 0,
+               "%s, step %td: segment %d of %td elements", name_of(kernel), step, k, n);
+        expect(out[k * apart + (ptrdiff_t)kernel->item_size] == 0x5a, "%s: writes past a result",
+               name_of(kernel));
+    }
+}
+
 /* What is stored is the sum, or what was there combined with it. */
 static void check_store(const struct reduction_kernel *kernel)
 {
@@ -299,6 +330,7 @@ static void check(const struct reduction_kernel *kernel, bool quick)
             for (ptrdiff_t n = 1; n < 700; n += 1 + (ptrdiff_t)random_below(n < 70 ? 1 : 40)) {
                 check_elements(kernel, steps[s], n);
             }
+            check_segments(kernel, steps[s]);
             for (int i = 0; i < 8 && !(quick && s > 0); i++) {
                 check_elements(kernel, steps[s], large[i]);
             }

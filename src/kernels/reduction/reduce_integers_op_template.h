@@ -92,6 +92,21 @@ static void name(reduce_rows)(const struct reduction_kernel *kernel, const char 
     }
 }
 
+static void name(reduce_segments)(const struct reduction_kernel *kernel, const char *data,
+                                  ptrdiff_t step, const ptrdiff_t bounds[], ptrdiff_t count,
+                                  char *out, ptrdiff_t out_step, size_t out_size)
+{
+    (void)kernel;
+    for (ptrdiff_t k = 0; k < count; k++) {
+        const char *first = data + bounds[k] * step;
+        const ptrdiff_t n = bounds[k + 1] - bounds[k];
+        if (step == sizeof(stored)) {
+            prefetch_after(first, n * step);
+        }
+        store_one(n > 1 ? OF(first, step, n) : value_at(first), out + k * out_step, out_size);
+    }
+}
+
 static void name(combine)(const struct reduction_kernel *kernel, void *into, const void *later,
                           size_t bytes)
 {
@@ -137,6 +152,7 @@ const struct reduction_kernel REDUCTION(OP, DTYPE) = {
     .final = -1,
     .reduce_each = name(reduce_each),
     .reduce_rows = name(reduce_rows),
+    .reduce_segments = name(reduce_segments),
     .combine = name(combine),
     .store = name(store),
     .accumulate = name(accumulate),

@@ -10,7 +10,7 @@
 #if defined(CONVERSIONS)
 #include "sum_convert.h"
 #endif
-#include "sum_pairwise.h"
+#include "sum_segments.h"
 
 static void combine(const struct reduction_kernel *kernel, void *into, const void *later,
                     size_t bytes)
@@ -20,6 +20,23 @@ static void combine(const struct reduction_kernel *kernel, void *into, const voi
     const accumulator *restrict y = later;
     for (size_t i = 0; i < bytes / sizeof *x; i++) {
         x[i] += y[i];
+    }
+}
+
+/* In registers: each addition waits for the one before. */
+INLINE void store_onto_one(const accumulator *x, ptrdiff_t n, stored *out)
+{
+    accumulator total[PARTS];
+    for (int part = 0; part < PARTS; part++) {
+        total[part] = widen(out[part]);
+    }
+    for (ptrdiff_t k = 0; k < n; k++) {
+        for (int part = 0; part < PARTS; part++) {
+            total[part] = round_part(total[part] + x[k * PARTS + part]);
+        }
+    }
+    for (int part = 0; part < PARTS; part++) {
+        out[part] = narrow(total[part]);
     }
 }
 
@@ -33,6 +50,10 @@ static void store(const struct reduction_kernel *kernel, const void *sums, ptrdi
         for (ptrdiff_t k = 0; k < n * PARTS; k++) {
             ((stored *)out)[k] = narrow(x[k] + 0);
         }
+        return;
+    }
+    if (step == 0 && onto) {
+        store_onto_one(x, n, (stored *)out);
         return;
     }
     for (ptrdiff_t k = 0; k < n; k++) {
@@ -55,6 +76,8 @@ const struct reduction_kernel REDUCTION(add, DTYPE) = {
 #endif
     .reduce_each = reduce_each,
     .reduce_rows = reduce_rows,
+    .reduce_segments = reduce_segments,
+    .reduce_runs = reduce_runs,
     .combine = combine,
     .store = store,
 };

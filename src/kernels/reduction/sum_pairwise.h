@@ -6,7 +6,6 @@
 #include "sum_line.h"
 
 enum {
-    PREFETCHED_BYTES = 4096, /* ahead, from memory */
     GATHERED_PARTS = 4 * REDUCTION_LEAF_PARTS,
 };
 

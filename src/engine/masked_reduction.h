@@ -1,0 +1,26 @@
+/* Reductions of the elements that a mask lets through, on all cores. */
+#ifndef NUMC_MASKED_REDUCTION_H
+#define NUMC_MASKED_REDUCTION_H
+
+#include "reduction.h"
+
+/* As NumPy does it: within an inner call, each run of true elements is reduced by itself, and combined with
+ * the result, which begins with what is in its output. */
+struct masked_reduction {
+    struct reduction reduction; /* with `onto`, and without a conversion */
+    const char *mask;           /* bools */
+    ptrdiff_t step,
+        mask_step; /* so far apart are elements, and their bools: in proportion everywhere */
+    /* What changes no result, or none that begins as these do: computed where the mask is false. NULL: the
+     * kernel adds in order, and elements lie along inner calls. */
+    const char *neutral;
+};
+
+/* The bits of the results do not depend on the number of threads. False if memory was refused: outputs may
+ * have changed then. */
+bool masked_reduction_compute(const struct masked_reduction *masked);
+
+/* Writes an item to each output. */
+void reduction_fill(const struct reduction *reduction, const char *item);
+
+#endif

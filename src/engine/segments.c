@@ -1,0 +1,356 @@
+/* Blocks of segments times lines are shared by threads; a segment that is longer than a thread's share is
+ * shared itself, as any reduction is. */
+#include "segments.h"
+
+#include "kernels/copy/copy_items.h"
+#include "memory/workspace.h"
+#include "reduction.h"
+#include "reduction_cutoffs.h"
+#include "threads/limit.h"
+#include "threads/region.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum {
+    SUMS_BYTES = 4096, /* of a row's sums, on the stack */
+    BLOCKS_PER_THREAD = 4,
+    SEGMENT_BYTES = 128, /* what a segment takes beside its elements, as bytes that are read */
+    COLUMN_BLOCK_BYTES = 32768, /* so that columns find the lines that their neighbours have read */
+    ROWS_FROM_COLUMNS = 16,     /* of integers: fewer are reduced one by one */
+    CONVERTED_BYTES = 4 << 20,  /* of the longest segment */
+    MEASURED_AT_ONCE = 64 << 10, /* indices */
+};
+
+struct segment_split {
+    const struct segments *segments;
+    ptrdiff_t columns, slices; /* of the fastest kept axis in a block; blocks side by side */
+    ptrdiff_t range, ranges;   /* segments in a block; blocks along them */
+    ptrdiff_t blocks;
+    ptrdiff_t long_from; /* longer segments are not in blocks */
+    bool by_rows;
+    size_t scratch_bytes; /* of each thread */
+    char *scratch;        /* the caller's */
+    _Atomic ptrdiff_t next;
+};
+
+static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
+{
+    return a < b ? a : b;
+}
+
+static ptrdiff_t most(ptrdiff_t a, ptrdiff_t b)
+{
+    return a > b ? a : b;
+}
+
+static ptrdiff_t ceiling(ptrdiff_t a, ptrdiff_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* ---- lengths ---- */
+
+static ptrdiff_t end_of(const struct segments *segments, ptrdiff_t k)
+{
+    return k + 1 < segments->count ? segments->indices[k + 1] : segments->n;
+}
+
+static ptrdiff_t length_of(const struct segments *segments, ptrdiff_t k)
+{
+    /* Unsigned: indices that are surveyed may be anything. */
+    return most((ptrdiff_t)((size_t)end_of(segments, k) - (size_t)segments->indices[k]), 1);
+}
+
+struct segment_survey {
+    const struct segments *segments;
+    _Atomic ptrdiff_t next, longest, total;
+    _Atomic bool found_outside;
+};
+
+static void survey_indices(void *context, int index)
+{
+    (void)index;
+    struct segment_survey *survey = context;
+    const struct segments *segments = survey->segments;
+    ptrdiff_t first, longest = 1;
+    size_t total = 0;
+    bool outside = false;
+    while ((first = atomic_fetch_add(&survey->next, MEASURED_AT_ONCE)) < segments->count) {
+        const ptrdiff_t end = least(first + MEASURED_AT_ONCE, segments->count);
+        for (ptrdiff_t k = first; k < end; k++) {
+            const ptrdiff_t length = length_of(segments, k);
+            outside |= (size_t)segments->indices[k] >= (size_t)segments->n;
+            longest = most(longest, length);
+            total += (size_t)length;
+        }
+    }
+    atomic_fetch_add(&survey->total, (ptrdiff_t)total);
+    if (outside) {
+        survey->found_outside = true;
+    }
+    ptrdiff_t seen = survey->longest;
+    while (seen < longest && !atomic_compare_exchange_weak(&survey->longest, &seen, longest)) {
+    }
+}
+
+struct segment_lengths segments_measure(const struct segments *segments)
+{
+    struct segment_survey survey = {.segments = segments};
+    const bool is_short = segments->count <= MEASURED_AT_ONCE || !region_available();
+    region_run(segments->policy, is_short ? 1 : threads_limit().threads, survey_indices, &survey);
+    return (struct segment_lengths){!survey.found_outside, survey.longest, survey.total};
+}
+
+/* What there is to do, as elements that are read. */
+static ptrdiff_t work_of(const struct segments *segments, const struct segment_lengths *lengths)
+{
+    const ptrdiff_t each = SEGMENT_BYTES / (ptrdiff_t)segments->conversion.from_size;
+    return (lengths->total + segments->count * each) * size_from(&segments->kept, 0);
+}
+
+int segments_threads(const struct segments *segments, const struct segment_lengths *lengths)
+{
+    const ptrdiff_t item = (ptrdiff_t)segments->conversion.from_size;
+    const ptrdiff_t forced = segments->policy->threshold;
+    const bool is_near = segments->step == item || fastest(&segments->kept).step == item;
+    const ptrdiff_t pays = forced != 0 ? forced
+                           : is_near   ? REDUCTION_THREADS_BYTES / item
+                                       : REDUCTION_THREADS_ELEMENTS;
+    const ptrdiff_t work = work_of(segments, lengths);
+    if (work < pays || !region_available()) {
+        return 1;
+    }
+    const int threads = threads_limit().threads;
+    return forced == 0 && region_leaves_asleep(threads, work, pays) ? 1 : threads;
+}
+
+/* ---- blocks ---- */
+
+static void reduce_converted(const struct segments *segments, const char *data, char *out,
+                             ptrdiff_t first, ptrdiff_t end, char *scratch)
+{
+    for (ptrdiff_t k = first; k < end; k++) {
+        const ptrdiff_t bounds[] = {0, length_of(segments, k)};
+        segments->conversion.convert(data + segments->indices[k] * segments->step, segments->step,
+                                     scratch, bounds[1], false);
+        segments->kernel->reduce_segments(segments->kernel, scratch,
+                                          (ptrdiff_t)segments->kernel->item_size, bounds, 1,
+                                          out + k * segments->out_step, 0, segments->out_size);
+    }
+}
+
+/* Segments of one line, none of which is long. */
+static void reduce_along_line(const struct segments *segments, const char *data, char *out,
+                              ptrdiff_t first, ptrdiff_t end, char *scratch)
+{
+    if (segments->conversion.convert != NULL) {
+        reduce_converted(segments, data, out, first, end, scratch);
+        return;
+    }
+    const struct reduction_kernel *kernel = segments->kernel;
+    const bool has_last = end == segments->count;
+    if (end - has_last > first) {
+        kernel->reduce_segments(kernel, data, segments->step, segments->indices + first,
+                                end - has_last - first, out + first * segments->out_step,
+                                segments->out_step, segments->out_size);
+    }
+    if (has_last) {
+        const ptrdiff_t bounds[] = {segments->indices[end - 1], segments->n};
+        kernel->reduce_segments(kernel, data, segments->step, bounds, 1,
+                                out + (end - 1) * segments->out_step, 0, segments->out_size);
+    }
+}
+
+/* All columns at once; for kernels that reduce in any order. */
+static void reduce_rows_of_segments(const struct segment_split *split, const char *data, char *out,
+                                    ptrdiff_t columns, ptrdiff_t first, ptrdiff_t end)
+{
+    const struct segments *segments = split->segments;
+    const struct axis axis = fastest(&segments->kept);
+    _Alignas(LINE_BYTES) char sums[SUMS_BYTES];
+    for (ptrdiff_t k = first; k < end; k++) {
+        segments->kernel->reduce_rows(
+            segments->kernel, data + segments->indices[k] * segments->step, segments->step,
+            length_of(segments, k), axis.step, columns, false, false, sums);
+        segments->kernel->store(segments->kernel, sums, columns, out + k * segments->out_step,
+                                axis.out_step, segments->out_size, false);
+    }
+}
+
+static void reduce_lines(const struct segment_split *split, const char *data, char *out,
+                         ptrdiff_t columns, ptrdiff_t first, ptrdiff_t end, char *scratch)
+{
+    const struct axis axis = fastest(&split->segments->kept);
+    if (split->by_rows) {
+        reduce_rows_of_segments(split, data, out, columns, first, end);
+        return;
+    }
+    for (ptrdiff_t column = 0; column < columns; column++) {
+        reduce_along_line(split->segments, data + column * axis.step, out + column * axis.out_step,
+                          first, end, scratch);
+    }
+}
+
+static void run_segments(const struct segment_split *split, ptrdiff_t block, char *scratch)
+{
+    const struct segments *segments = split->segments;
+    const struct axis axis = fastest(&segments->kept);
+    const ptrdiff_t slice = block % split->slices * split->columns;
+    const ptrdiff_t range = block / split->slices % split->ranges;
+    const ptrdiff_t others = block / split->slices / split->ranges;
+    const ptrdiff_t columns = least(split->columns, axis.n - slice);
+    const char *data =
+        segments->data + slice * axis.step + offset_of(&segments->kept, 1, others, false);
+    char *out = segments->out + slice * axis.out_step + offset_of(&segments->kept, 1, others, true);
+    const ptrdiff_t last = least((range + 1) * split->range, segments->count);
+    for (ptrdiff_t first = range * split->range, end; first < last; first = end + 1) {
+        end = split->long_from == PTRDIFF_MAX ? last : first;
+        while (end < last && length_of(segments, end) < split->long_from) {
+            end++;
+        }
+        if (end > first) {
+            reduce_lines(split, data, out, columns, first, end, scratch);
+        }
+    }
+}
+
+/* A worker that is refused memory leaves the blocks to the others. */
+static void run_segment_blocks(void *context, int index)
+{
+    struct segment_split *split = context;
+    const bool has_own = split->scratch_bytes > 0 && index > 0;
+    const struct workspace own =
+        has_own ? workspace_take(split->scratch_bytes) : (struct workspace){0};
+    char *scratch = has_own ? own.data : split->scratch;
+    ptrdiff_t block;
+    while ((scratch != NULL || !has_own) &&
+           (block = atomic_fetch_add(&split->next, 1)) < split->blocks) {
+        run_segments(split, block, scratch);
+    }
+    workspace_give_back(own);
+}
+
+/* Columns that lie closer to each other than elements of a segment are read together, and so are their
+ * segments, as long as they stay in the cache. */
+static void split_segments(struct segment_split *split, ptrdiff_t average, int threads)
+{
+    const struct segments *segments = split->segments;
+    const struct reduction_kernel *kernel = segments->kernel;
+    const struct axis axis = fastest(&segments->kept);
+    const ptrdiff_t item = (ptrdiff_t)segments->conversion.from_size;
+    const bool are_columns = axis.n > 1 && labs(axis.step) < labs(segments->step);
+    const ptrdiff_t line = most(LINE_BYTES / item, 1);
+    ptrdiff_t block_bytes = REDUCTION_CHUNK_BYTES;
+    split->columns = 1;
+    split->by_rows = are_columns && axis.n >= ROWS_FROM_COLUMNS && kernel->any_order &&
+                     !kernel->zeros_tie && segments->conversion.convert == NULL;
+    if (split->by_rows) {
+        split->columns = least(axis.n, SUMS_BYTES / (ptrdiff_t)kernel->sum_size);
+    } else if (are_columns) {
+        block_bytes = COLUMN_BLOCK_BYTES;
+        split->columns = least(axis.n, most(block_bytes / (average * item) / line, 1) * line);
+    }
+    const ptrdiff_t bytes = split->columns * (average * item + SEGMENT_BYTES);
+    split->range = least(most(block_bytes / bytes, 1), segments->count);
+    if (segments->policy->small_blocks && threads > 1) {
+        split->range = least(split->range, 2);
+        split->columns = least(split->columns, ROWS_FROM_COLUMNS);
+    }
+    split->slices = ceiling(axis.n, split->columns);
+    split->ranges = ceiling(segments->count, split->range);
+    split->blocks = split->slices * split->ranges * size_from(&segments->kept, 1);
+}
+
+/* ---- long segments ---- */
+
+static void copy_first(const struct segments *segments, const struct axes *axes, int count,
+                       const char *from, char *to)
+{
+    if (count == 0) {
+        copy_items(segments->out_size, to, 0, from, 0, 1);
+        return;
+    }
+    const struct axis axis = axes->axis[count - 1];
+    for (ptrdiff_t i = 0; i < axis.n; i++) {
+        copy_first(segments, axes, count - 1, from + i * axis.step, to + i * axis.out_step);
+    }
+}
+
+/* One segment of all lines; in any order no element is the first. */
+static bool reduce_long(const struct segments *segments, ptrdiff_t k)
+{
+    const bool onto = !segments->kernel->any_order;
+    const ptrdiff_t n = length_of(segments, k) - onto;
+    const char *first = segments->data + segments->indices[k] * segments->step;
+    const struct reduction reduction = {
+        .policy = segments->policy,
+        .kernel = segments->kernel,
+        .data = first + (onto ? segments->step : 0),
+        .out = segments->out + k * segments->out_step,
+        .kept = segments->kept,
+        .inner = {1, {{n, segments->step, 0}}},
+        .inner_call = n,
+        .conversion = segments->conversion,
+        .out_size = segments->out_size,
+        .onto = onto,
+    };
+    if (onto) {
+        copy_first(segments, &segments->kept, segments->kept.count, first, reduction.out);
+    }
+    return reduction_compute(&reduction);
+}
+
+static bool reduce_all_long(const struct segments *segments, ptrdiff_t long_from)
+{
+    for (ptrdiff_t k = 0; k < segments->count; k++) {
+        if (length_of(segments, k) >= long_from && !reduce_long(segments, k)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* From which length on segments are shared by the threads themselves: those of more than a block of the
+ * largest size that keeps threads evenly busy. */
+static ptrdiff_t long_segments_from(const struct segments *segments,
+                                    const struct segment_lengths *lengths, int threads)
+{
+    const bool is_possible =
+        threads > 1 && segments->conversion.convert == NULL && !segments->kernel->zeros_tie;
+    const ptrdiff_t item = (ptrdiff_t)segments->conversion.from_size;
+    const ptrdiff_t pays = segments->policy->threshold != 0 ? segments->policy->threshold
+                                                            : REDUCTION_THREADS_BYTES / item;
+    const ptrdiff_t lines = size_from(&segments->kept, 0);
+    const ptrdiff_t from =
+        most(ceiling(lengths->total, (ptrdiff_t)threads * BLOCKS_PER_THREAD), ceiling(pays, lines));
+    return is_possible && from <= lengths->longest ? most(from, 2) : PTRDIFF_MAX;
+}
+
+bool segments_compute(const struct segments *segments, const struct segment_lengths *lengths)
+{
+    const int threads = segments_threads(segments, lengths);
+    struct segment_split split = {
+        .segments = segments,
+        .long_from = long_segments_from(segments, lengths, threads),
+    };
+    split_segments(&split, lengths->total / segments->count, threads);
+    struct workspace workspace = {0};
+    if (segments->conversion.convert != NULL) {
+        if (lengths->longest > CONVERTED_BYTES / (ptrdiff_t)segments->conversion.to_size) {
+            return false;
+        }
+        split.scratch_bytes = gather_bytes(&segments->conversion, lengths->longest);
+        workspace = workspace_take(split.scratch_bytes);
+        if (workspace.data == NULL) {
+            return false;
+        }
+        split.scratch = workspace.data;
+    }
+    const bool done = split.long_from == PTRDIFF_MAX || reduce_all_long(segments, split.long_from);
+    if (done) {
+        region_run(segments->policy, split.blocks > 1 ? threads : 1, run_segment_blocks, &split);
+    }
+    workspace_give_back(workspace);
+    return done;
+}
