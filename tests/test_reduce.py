@@ -127,7 +127,7 @@ def test_integers_are_numpys(dtype, shape, reductions):
     for x in layouts(random_array(shape, dtype)):
         for name, axis in itertools.product(("add", "multiply"), axes_of(x.ndim)):
             ours, theirs = getattr(nc, name), getattr(np, name)
-            for keywords in ({}, {"keepdims": True}, {"initial": 3}, {"dtype": dtype}):
+            for keywords in ({}, {"keepdims": True}, {"initial": None}, {"dtype": dtype}):
                 result = np.asarray(ours.reduce(x, axis=axis, **keywords))
                 expected = np.asarray(theirs.reduce(x, axis=axis, **keywords))
                 assert same_bits(result, expected)
@@ -423,11 +423,15 @@ def test_reasons():
             (nc.multiply, x.astype(int), {}),
             (nc.maximum, x.astype(int), {}),
             (nc.add, x, {"keepdims": True}),
+            (nc.add, x, {"axis": None, "initial": 1, "where": x > 3}),
         ],
         "arguments": [
             (nc.add, x.tolist(), {}),
-            (nc.add, x, {"initial": 1}),
             (nc.add, x[0, 0, 0], {}),
+        ],
+        "initial= or where=": [
+            (nc.add, x, {"initial": 1}),
+            (nc.add, x, {"axis": -1, "where": x[..., :1] > 3}),
         ],
         "no kernel": [
             (nc.multiply, x, {}),

@@ -260,9 +260,10 @@ static void check_segments(const struct reduction_kernel *kernel, ptrdiff_t step
     for (int k = 0; k < SEGMENTS; k++) {
         const char *first = data + bounds[k] * step;
         const ptrdiff_t n = bounds[k + 1] - bounds[k];
-        _Alignas(16) char expected[16], rest[16];
+        _Alignas(16) char expected[16];
         memcpy(expected, first, kernel->item_size);
         if (n > 1) {
+            _Alignas(16) char rest[16];
             kernel->reduce_each(kernel, first + step, step, n - 1, 0, 1, false, rest);
             kernel->store(kernel, rest, 1, expected, 0, kernel->item_size, true);
         }
