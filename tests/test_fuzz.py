@@ -264,6 +264,22 @@ def assert_same_result(name, call, ours, theirs, index):
     return False
 
 
+def has_signaling_nan(call):
+    """Whether an operand has NaNs that raise a flag when they are cast."""
+    for arg in call.args:
+        if isinstance(arg, View) and arg.dtype.char in "efdFD":
+            real = arg.on(call.memory).astype(arg.dtype.newbyteorder("="))
+            real = np.ascontiguousarray(real).view(arg.dtype.char.lower())
+            quiet = 1 << (np.finfo(real.dtype).nmant - 1)
+            if (np.isnan(real) & (real.view(f"u{real.itemsize}") & quiet == 0)).any():
+                return True
+    return False
+
+
+def is_cast(call):
+    return len({getattr(arg, "dtype", None) for arg in call.args}) > 1 or "dtype" in call.keywords
+
+
 def has_nan(result):
     return np.asarray(result).dtype.kind in "fc" and bool(np.isnan(result).any())
 
@@ -323,6 +339,10 @@ def compare(case):
     if case.ufunc == "matmul" and ours.error is None and not any(map(has_nan, ours.results)):
         # BLAS multiplies infinities by the zeros that it pads small matrices with.
         flags_differ = True
+        for outcome in (ours, theirs):
+            outcome.warnings = [w for w in outcome.warnings if not w[1].startswith("invalid")]
+    if ours.warnings != theirs.warnings and is_cast(call) and has_signaling_nan(call):
+        # Some of NumPy's loops clear the flag that the cast of such a NaN has raised.
         for outcome in (ours, theirs):
             outcome.warnings = [w for w in outcome.warnings if not w[1].startswith("invalid")]
     raised = {error and error[0] for error in (ours.error, theirs.error)}

@@ -160,8 +160,8 @@ MUTATIONS = {
     ),
     "casts of whole operands": (
         "src/numpy/resolved_call.c",
-        "if (!usual || (",
-        "if ((",
+        "if (!usual ||",
+        "if (false ||",
     ),
     "order of converted integers": (
         "src/numpy/elementwise_call.c",

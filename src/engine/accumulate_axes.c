@@ -341,7 +341,6 @@ void accumulate_axes(const struct accumulated_axes *axes, const struct accumulat
         .cut = cut,
         .piece = PIECE_BYTES / item_size(axes),
     };
-    ptrdiff_t step[3];
     if (cut->way == BY_BLOCKS) {
         for (ptrdiff_t line = 0; line < cut->units; line++) {
             const char *in;
@@ -352,6 +351,7 @@ void accumulate_axes(const struct accumulated_axes *axes, const struct accumulat
         return;
     }
     if (cut->way == BY_ROWS) {
+        ptrdiff_t step[3];
         find_row_steps(axes, step);
         units.kernel = elementwise_choose(axes->loop, step, false);
     }

@@ -3,7 +3,7 @@
 #include "elementwise_cutoffs.h"
 #include "kernels/copy/copy_indexed.h"
 #include "kernels/copy/copy_items.h"
-#include "mask.h"
+#include "kernels/copy/find_bool.h"
 
 enum {
     PIECE_BYTES = 2048, /* of an operand */
@@ -31,9 +31,9 @@ static void compute_runs(const struct pieces *pieces, char *const piece[], const
                          const char *mask, ptrdiff_t mask_step, ptrdiff_t n)
 {
     const int operands = pieces->loop->operands;
-    for (ptrdiff_t first, end = 0; (first = mask_find(true, mask, mask_step, end, n)) < n;) {
+    for (ptrdiff_t first, end = 0; (first = find_bool_from(true, mask, mask_step, end, n)) < n;) {
         char *run[PIECES_MOST_OPERANDS];
-        end = mask_find(false, mask, mask_step, first, n);
+        end = find_bool_from(false, mask, mask_step, first, n);
         for (int op = 0; op < operands; op++) {
             run[op] = piece[op] + first * step[op];
         }

@@ -2,8 +2,8 @@
  * path has. */
 #include "elementwise_ranges.h"
 
-#include "engine/mask.h"
 #include "errors.h"
+#include "kernels/copy/find_bool.h"
 
 #include <string.h>
 
@@ -21,9 +21,10 @@ static void run_masked_chunk(const struct ranges *ranges, char *const data[], co
 {
     const struct elementwise *engine = ranges->call->engine;
     const int mask = engine->operands;
-    for (npy_intp begin, end = 0; (begin = mask_find(true, data[mask], step[mask], end, n)) < n;) {
+    for (npy_intp begin, end = 0;
+         (begin = find_bool_from(true, data[mask], step[mask], end, n)) < n;) {
         char *run[MOST_OPERANDS];
-        end = mask_find(false, data[mask], step[mask], begin, n);
+        end = find_bool_from(false, data[mask], step[mask], begin, n);
         for (int op = 0; op < engine->operands; op++) {
             run[op] = data[op] + begin * step[op];
         }

@@ -50,23 +50,31 @@ static bool is_negative_zero(const char *item, size_t size)
     return (unsigned char)item[size - 1] == 0x80;
 }
 
-/* Objects might be something else each time that they are asked. */
-static bool is_number(PyObject *object)
+/* Without flags, which NumPy would report once more; nor from objects, which might be something else each time
+ * that they are asked. */
+static bool convert_initial(PyObject *initial, int type, union element *item)
 {
-    return PyFloat_CheckExact(object) || PyLong_CheckExact(object) || PyBool_Check(object) ||
-           PyComplex_CheckExact(object) || PyArray_CheckAnyScalarExact(object);
+    if (PyFloat_CheckExact(initial) || PyLong_CheckExact(initial) ||
+        PyComplex_CheckExact(initial)) {
+        return scalar_convert_number(initial, type, item);
+    }
+    if (!PyBool_Check(initial) && !PyArray_CheckAnyScalarExact(initial)) {
+        return false;
+    }
+    PyArray_Descr *own =
+        PyBool_Check(initial) ? PyArray_DescrFromType(NPY_BOOL) : PyArray_DescrFromScalar(initial);
+    PyArray_Descr *dtype = PyArray_DescrFromType(type);
+    const bool converted = own != NULL && PyArray_CanCastTypeTo(own, dtype, NPY_SAFE_CASTING) &&
+                           PyArray_Pack(dtype, item->bytes, initial) == 0;
+    Py_XDECREF(own);
+    Py_DECREF(dtype);
+    PyErr_Clear();
+    return converted;
 }
 
 static bool read_initial(struct reduction_plan *plan)
 {
-    if (!is_number(plan->arguments->initial)) {
-        return false;
-    }
-    PyArray_Descr *dtype = PyArray_DescrFromType(plan->type);
-    const int packed = PyArray_Pack(dtype, plan->start.bytes, plan->arguments->initial);
-    Py_DECREF(dtype);
-    if (packed < 0) {
-        PyErr_Clear(); /* NumPy raises it */
+    if (!convert_initial(plan->arguments->initial, plan->type, &plan->start)) {
         return false;
     }
     const char kind = plan->reduction.kernel->kind;

@@ -41,7 +41,7 @@ static bool is_normal(double value, int type)
 {
     const struct normals normal = normal_range(type);
     const double magnitude = fabs(value);
-    return value == 0 || (magnitude >= normal.least && magnitude <= normal.largest);
+    return value == 0 || isinf(value) || (magnitude >= normal.least && magnitude <= normal.largest);
 }
 
 static bool convert_complex(PyObject *number, int type, union element *element)
