@@ -312,6 +312,23 @@ def test_masks_that_are_left_to_numpy():
     assert over_axes() == before
 
 
+@pytest.mark.usefixtures("threads_always")
+@pytest.mark.parametrize("name", ["maximum", "fmin"])
+def test_zeros_of_both_signs(name):
+    theirs = getattr(np, name)
+    rng = np.random.default_rng(5)
+    for dtypes in ("ff", "fd", "ef"):
+        x, y = (rng.choice(np.array([0.0, -0.0], d), 50_001) for d in dtypes)
+        for at in range(4):
+            a, b, mask = x[at:], y[at:], rng.random(50_001 - at) < 0.5
+            assert same_bits(nc.parallel(theirs)(a, b), theirs(a, b))
+            dtype = theirs(a, b).dtype
+            result, expected = np.ones((2, a.size), dtype)
+            nc.parallel(theirs)(a, b, out=result, where=mask)
+            theirs(a, b, out=expected, where=mask)
+            assert same_bits(result, expected)
+
+
 def test_masks_on_small_stacks():
     x, mask = np.arange(60_000), np.arange(60_000) % 3 == 0
     out, expected = np.zeros((2, 60_000))

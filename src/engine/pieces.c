@@ -118,8 +118,11 @@ void pieces_run(const struct pieces *pieces, char *const data[], const ptrdiff_t
         step[op] = row_step[op];
         most = least(most, PIECE_BYTES / (ptrdiff_t)loop->item_size[op]);
     }
-    ptrdiff_t count =
-        most - (ptrdiff_t)((uintptr_t)data[loop->inputs] % LINE_BYTES / pieces->out_size);
+    /* Kernels write whole cache lines. An inner loop gets multiples of its vectors, as from NumPy: in them, it may
+     * take another one of two zeros. */
+    const ptrdiff_t into_line =
+        (ptrdiff_t)((uintptr_t)data[loop->inputs] % LINE_BYTES / pieces->out_size);
+    ptrdiff_t count = pieces->kernel != NULL ? most - into_line : most;
     for (ptrdiff_t done = 0; done < n; done += count, count = most) {
         char *piece[PIECES_MOST_OPERANDS];
         count = least(count, n - done);

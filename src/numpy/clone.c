@@ -131,6 +131,7 @@ static void use_loop_reductions(struct clone *clone)
         const int type = original->types[row * original->nargs];
         clone->reduction_op.name = reduction->kernel.op;
         clone->reduction_op.of_type[type] = &reduction->kernel;
+        clone->loops[row].engine.zeros_tie = reduction->kernel.zeros_tie;
         if (!reduction->kernel.zeros_tie) {
             clone->loops[row].reduction = &reduction->kernel;
         }

@@ -109,6 +109,7 @@ static void make_plan(const struct ufunc_call *call, struct call_plan *plan)
     plan->way = LEFT_TO_NUMPY;
     if (call->is_resolved || call->mask != NULL) {
         const bool fits = call->table->inputs <= PIECES_MOST_INPUTS &&
+                          !(call->mask != NULL && row->loop->engine.zeros_tie) &&
                           (out == NULL || (array_is_injective(out) && output_is_independent(call)));
         plan->way = fits ? AXES : LEFT_TO_NUMPY;
         return;

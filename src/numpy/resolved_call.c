@@ -285,7 +285,7 @@ bool resolved_call(const struct call_table *table, PyObject *const *args, size_t
         return false;
     }
     const int loop = find_loop(&arguments);
-    if (loop < 0) {
+    if (loop < 0 || (arguments.mask != NULL && table->loop[loop].engine.zeros_tie)) {
         return false;
     }
     if (fits_pieces(&arguments, loop, &call) && elementwise_call(&call, result)) {
