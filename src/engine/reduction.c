@@ -362,8 +362,11 @@ static struct reduction_split split_by_columns(const struct reduction *reduction
     const ptrdiff_t all = fastest(&reduction->kept).n, others = size_from(&reduction->kept, 1);
     const ptrdiff_t wanted = threads > 1 ? (ptrdiff_t)threads * BLOCKS_PER_THREAD : 1;
     ptrdiff_t results = least(ROW_BYTES / sum_size, all);
-    if (ceiling(all, results) * others < wanted && !kernel->any_order) {
-        results = least(results, results_of_slice(reduction, threads, others));
+    if (ceiling(all, results) * others < wanted) {
+        const ptrdiff_t wide = ceiling(REDUCTION_WIDE_BYTES, sum_size);
+        results =
+            least(results, kernel->any_order ? most(wide, ceiling(all, ceiling(wanted, others)))
+                                             : results_of_slice(reduction, threads, others));
     }
     const ptrdiff_t slices = ceiling(all, results);
     struct reduction_split split = {
@@ -379,7 +382,10 @@ static struct reduction_split split_by_columns(const struct reduction *reduction
                             ? i
                             : split.cut;
         }
-        split.cuts = least(ceiling(wanted, slices * others),
+        /* One thread combines the results of cuts, which others have just written. */
+        const ptrdiff_t blocks =
+            wanted * others * all * sum_size > REDUCTION_CUTS_BYTES ? threads : wanted;
+        split.cuts = least(ceiling(blocks, slices * others),
                            ceiling(reduction->repeated.axis[split.cut].n, 2));
     }
     split.blocks = others * slices * split.cuts;

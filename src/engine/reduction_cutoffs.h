@@ -20,6 +20,9 @@ enum {
      * each thread. */
     REDUCTION_SLICE_BYTES = 256,
     REDUCTION_WIDE_BYTES = 4096,
+    /* Rows are cut for each thread once, not several times, if the results of all cuts take more: one thread
+     * combines them, from the caches of the others. */
+    REDUCTION_CUTS_BYTES = 128 << 10,
     /* Partial results that are in memory at once. */
     REDUCTION_PARTIALS = 1 << 16,
     /* Calls of inner loops for fewer elements gain nothing from kernels and threads. */

@@ -12,12 +12,29 @@ static uint64_t bits_of(const char *item, size_t size)
     return bits;
 }
 
+/* Whether one of n items, `step` bytes apart, is a zero of either sign. */
+#define DEFINE(size, type)                                                                         \
+    static bool is_zero_among_##size(const char *item, ptrdiff_t step, ptrdiff_t n)                \
+    {                                                                                              \
+        bool found = false;                                                                        \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                        \
+            found |= (type)(*(const type *)(item + i * step) << 1) == 0;                           \
+        }                                                                                          \
+        return found;                                                                              \
+    }
+DEFINE(2, uint16_t)
+DEFINE(4, uint32_t)
+DEFINE(8, uint64_t)
+#undef DEFINE
+
 static bool has_zero(const struct axes *axes, int count, const char *out, size_t size)
 {
-    if (count == 0) {
-        return bits_of(out, size) << 1 == 0;
+    const struct axis axis = count > 0 ? axes->axis[count - 1] : (struct axis){.n = 1};
+    if (count <= 1) {
+        return size == 2   ? is_zero_among_2(out, axis.out_step, axis.n)
+               : size == 4 ? is_zero_among_4(out, axis.out_step, axis.n)
+                           : is_zero_among_8(out, axis.out_step, axis.n);
     }
-    const struct axis axis = axes->axis[count - 1];
     for (ptrdiff_t i = 0; i < axis.n; i++) {
         if (has_zero(axes, count - 1, out + i * axis.out_step, size)) {
             return true;
