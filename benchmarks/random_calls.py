@@ -21,13 +21,20 @@ SECONDS = 0.004  # of one measurement
 PAUSE_SECONDS = 0.006  # our workers spin for 5 ms; these products are too small for BLAS's threads
 MOST_ELEMENTS, MOST_MULTIPLICATIONS = 2e6, 1e5
 DTYPES = "?bhilBHILefdFD"
-BINARY = (
-    "add subtract multiply divide maximum less bitwise_and floor_divide power hypot arctan2".split()
-)
-UNARY = "negative sqrt exp absolute isnan sin square logical_not".split()
+OFTEN = "add subtract multiply divide maximum less negative sqrt exp absolute".split()
 REDUCED = "add add add multiply maximum minimum fmax logical_or logical_and bitwise_or gcd".split()
 PRODUCTS = "matmul matmul vecdot matvec vecmat".split()
 LAYOUTS = "C C C F reversed stepped inner offset broadcast".split()
+
+
+def element_wise(inputs):
+    """Every ufunc of NumPy with so many inputs; some of them more often."""
+    names = [*OFTEN * 3, *dir(np)]
+    found = [name for name in names if type(getattr(np, name)) is np.ufunc]
+    return [n for n in found if getattr(np, n).nin == inputs and getattr(np, n).signature is None]
+
+
+BINARY, UNARY = element_wise(2), element_wise(1)
 
 
 def values(rng, shape, dtype):
@@ -65,8 +72,11 @@ def axes(rng, count):
 
 
 def draw(rng):
-    """A statement for the ufunc f, its name, its operands, and all of it in words."""
-    what = str(rng.choice(["binary", "unary", "reduce", "accumulate", "outer", "product"]))
+    """A statement for the ufunc f, its name, its operands by name, and all of it in words."""
+    what = str(
+        rng.choice(["binary", "unary", "reduce", "accumulate", "reduceat", "outer", "product"])
+    )
+    names = {}
     dtype, statement = str(rng.choice(list(DTYPES))), "f(*operands)"
     if what == "product":
         name, (m, k, n) = str(rng.choice(PRODUCTS)), extents(rng, 3, MOST_MULTIPLICATIONS)
@@ -90,16 +100,29 @@ def draw(rng):
             dtype = f"{dtype} and {other}"
         if what == "reduce":
             widened = ", dtype='d'" if name == "add" and rng.integers(4) == 0 else ""
-            statement = f"f.reduce(*operands, axis={axes(rng, len(shape))}{widened})"
+            keywords = f"axis={axes(rng, len(shape))}{widened}"
+            if name in ("add", "logical_or") and rng.integers(3) == 0:
+                names["mask"] = rng.random(shape) < rng.random()
+                keywords += ", where=mask"
+            statement = f"f.reduce(*operands, {keywords})"
+        elif what == "reduceat":
+            axis = rng.integers(len(shape))
+            names["starts"] = np.arange(0, shape[axis], rng.integers(1, shape[axis] + 1))
+            statement = f"f.reduceat(*operands, starts, axis={axis})"
         elif what == "accumulate":
             statement = f"f.accumulate(*operands, axis={rng.integers(len(shape))})"
         elif what == "outer":
             statement = "f.outer(*operands)"
         elif rng.integers(2):
             statement = "f(*operands, out=out)"
+            if rng.integers(4) == 0:
+                names["mask"] = rng.random(shape) < rng.random()
+                statement = "f(*operands, out=out, where=mask)"
+        elif rng.integers(6) == 0:
+            statement = "f(*operands, dtype='d')"
     layouts = ", ".join(f"{x.shape} {layout}" for x, layout in pairs)
     words = f"{statement.replace('f', name, 1)}, {dtype}: {layouts}"
-    return statement, name, [x for x, _ in pairs], words
+    return statement, name, {"operands": [x for x, _ in pairs], **names}, words
 
 
 def main():
@@ -115,14 +138,12 @@ def main():
     end = time.perf_counter() + options.seconds
     with np.errstate(all="ignore"):
         while time.perf_counter() < end:
-            statement, name, operands, words = draw(rng)
+            statement, name, names, words = draw(rng)
             if not hasattr(np, name):
                 continue
-            names = {"operands": operands}
             try:
-                names["out"] = Call(
-                    statement.replace(", out=out", ""), {"f": getattr(np, name), **names}
-                )()
+                plain = statement.replace(", out=out, where=mask", "").replace(", out=out", "")
+                names["out"] = Call(plain, {"f": getattr(np, name), **names})()
             except TypeError:  # not for this dtype
                 continue
             calls = [Call(statement, {"f": getattr(of, name), **names}) for of in (np, nc)]

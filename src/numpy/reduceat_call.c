@@ -235,12 +235,27 @@ static PyObject *run(struct reduceat_plan *plan, const struct reduction_op *op)
     return out;
 }
 
+/* Whether kernels, or threads, can gain anything. What ends at the first true or false element takes NumPy no
+ * time, or all of it. */
+static bool is_worth_a_plan(const struct reduceat_plan *plan, const struct reduction_op *op)
+{
+    PyArrayObject *array = plan->arguments.array;
+    const int type = PyArray_TYPE(array);
+    const struct reduction_kernel *kernel = type < DTYPES ? op->of_type[type] : NULL;
+    const npy_intp forced = policy_in_use.threshold, n = PyArray_SIZE(array);
+    const npy_intp pays = op->widens    ? reduction_short_loop()
+                          : forced != 0 ? forced
+                                        : REDUCTION_THREADS_ELEMENTS;
+    return n > 0 && n >= pays && PyArray_DIM(array, plan->axis) > 1 &&
+           (kernel == NULL || kernel->final < 0);
+}
+
 PyObject *reduceat_call(const struct reduction_op *op, PyObject *const *args, Py_ssize_t count,
                         PyObject *keywords)
 {
     struct reduceat_plan plan;
     if (op == NULL || !read_arguments(&plan, args, count, keywords) ||
-        PyArray_SIZE(plan.arguments.array) == 0) {
+        !is_worth_a_plan(&plan, op)) {
         return NULL;
     }
     plan.indices = read_indices(args[1]);
