@@ -757,6 +757,9 @@ def make_call(case, ufunc):
             case = case._replace(dtypes=tuple("q" if d == "O" else d for d in case.dtypes))
         elif case.out not in ("none", "fresh"):  # NumPy crashes where objects overlap their output
             case = case._replace(out="fresh")
+    units = {d for d in case.dtypes if d in TIMES}
+    if len(units) > 1 and not TIMES_OVERFLOW and case.out not in ("none", "fresh"):
+        case = case._replace(out="fresh")  # what overlaps is cast to another unit more than once
     if case.ufunc == "multiply" and {"U3", "S2"} & set(case.dtypes):
         case = case._replace(out="none")  # NumPy 2.0 repeats strings past the end of their output
     if case.ufunc == "matmul":

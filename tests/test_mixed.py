@@ -100,7 +100,7 @@ def test_what_is_left_to_numpy():
         lambda of: of.add(x[:5000], 0.5),  # NumPy casts it as a whole
         lambda of: of.multiply(x * 1.0, x[:1] / 3, dtype="f"),  # and that
         lambda of: of.add(x, x, casting="no"),
-        lambda of: of.add(x.astype("D"), 2j, casting="unsafe", dtype="d"),
+        lambda of: of.add(x.astype("D"), x, casting="unsafe", dtype="d"),
     ):
         with warnings.catch_warnings(record=True) as ours:
             warnings.simplefilter("always")
