@@ -173,12 +173,19 @@ static bool join_lines(struct reduceat_plan *plan, const int order[])
 }
 
 /* Whether segments are reduced by kernels, which is known but for their lengths. */
+/* Of NumPy's loop, for a segment, on average. `python benchmarks/random_calls.py` */
+enum { LEAST_CALL_ELEMENTS = 8 };
+
 static bool make_plan(struct reduceat_plan *plan, const struct reduction_op *op)
 {
     PyArrayObject *array = plan->arguments.array;
     int order[NPY_MAXDIMS];
     plan->reduction.arguments = &plan->arguments;
-    if (!array_is_plain(array) || PyArray_DIM(plan->indices, 0) == 0 ||
+    const npy_intp count = PyArray_DIM(plan->indices, 0);
+    /* A call of NumPy's loop for each of a few elements costs the same on one thread, and threads more. */
+    const bool are_short = !op->widens && policy_in_use.threshold == 0 &&
+                           PyArray_DIM(array, plan->axis) / LEAST_CALL_ELEMENTS < count;
+    if (!array_is_plain(array) || count == 0 || are_short ||
         !reduction_find_kernel(&plan->reduction, op)) {
         return false;
     }
