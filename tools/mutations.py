@@ -70,8 +70,8 @@ MUTATIONS = {
     ),
     "outputs that overlap themselves": (
         "src/numpy/accumulate_call.c",
-        "if (labs(axis.out_step) < reach) {",
-        "if (false) {",
+        "PyArray_SAMESHAPE(out, array) && array_is_injective(out) &&",
+        "PyArray_SAMESHAPE(out, array) &&",
     ),
     "casts of signaling NaNs": (
         "src/numpy/accumulate_call.c",

@@ -6,6 +6,7 @@
 #include "accumulate.h"
 #include "kernels/copy/copy_items.h"
 #include "reduction_cutoffs.h"
+#include "sizes.h"
 #include "threads/limit.h"
 #include "threads/region.h"
 
@@ -21,33 +22,6 @@ struct accumulation_units {
     ptrdiff_t piece;            /* elements that are computed at once, if there are several calls */
     _Atomic ptrdiff_t next;
 };
-
-static const struct axis one = {1, 0, 0};
-
-static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
-{
-    return a < b ? a : b;
-}
-
-static ptrdiff_t most(ptrdiff_t a, ptrdiff_t b)
-{
-    return a > b ? a : b;
-}
-
-static ptrdiff_t ceiling(ptrdiff_t a, ptrdiff_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static ptrdiff_t magnitude(ptrdiff_t step)
-{
-    return step < 0 ? -step : step;
-}
-
-static struct axis closest(const struct accumulated_axes *axes)
-{
-    return axes->kept.count > 0 ? axes->kept.axis[0] : one;
-}
 
 static ptrdiff_t item_size(const struct accumulated_axes *axes)
 {
@@ -65,19 +39,12 @@ static ptrdiff_t find_unit(const struct accumulation_units *units, ptrdiff_t ind
                            char **out)
 {
     const struct accumulated_axes *axes = units->axes;
-    const struct axis slowest = closest(axes);
+    const struct axis nearest = fastest(&axes->kept);
     const ptrdiff_t line = index % units->cut->slices * units->cut->width;
     index /= units->cut->slices;
-    *in = axes->in + line * slowest.step;
-    *out = axes->out + line * slowest.out_step;
-    for (int i = 1; i < axes->kept.count && index > 0; i++) {
-        const struct axis axis = axes->kept.axis[i];
-        const ptrdiff_t at = i + 1 < axes->kept.count ? index % axis.n : index;
-        *in += at * axis.step;
-        *out += at * axis.out_step;
-        index /= axis.n;
-    }
-    return least(units->cut->width, slowest.n - line);
+    *in = axes->in + line * nearest.step + offset_of(&axes->kept, 1, index, false);
+    *out = axes->out + line * nearest.out_step + offset_of(&axes->kept, 1, index, true);
+    return least(units->cut->width, nearest.n - line);
 }
 
 /* The first element of each line. */
@@ -85,7 +52,7 @@ static void begin_lines(const struct accumulation_units *units, const char *in, 
                         ptrdiff_t lines)
 {
     const struct accumulated_axes *axes = units->axes;
-    const struct axis axis = closest(axes);
+    const struct axis axis = fastest(&axes->kept);
     const ptrdiff_t size = item_size(axes);
     if (axes->convert == NULL) {
         if (in != out) {
@@ -117,7 +84,7 @@ static void convert_and_compute_row(const struct accumulation_units *units, char
                                     const ptrdiff_t step[], ptrdiff_t n)
 {
     const struct accumulated_axes *axes = units->axes;
-    const ptrdiff_t from_step = closest(axes).step;
+    const ptrdiff_t from_step = fastest(&axes->kept).step;
     _Alignas(LINE_BYTES) char piece[PIECE_BYTES];
     for (ptrdiff_t done = 0, count; done < n; done += count) {
         count = least(units->piece, n - done);
@@ -130,7 +97,7 @@ static void convert_and_compute_row(const struct accumulation_units *units, char
 /* Those of the loop, which gets converted elements contiguous. */
 static void find_row_steps(const struct accumulated_axes *axes, ptrdiff_t step[])
 {
-    const struct axis axis = closest(axes);
+    const struct axis axis = fastest(&axes->kept);
     step[0] = step[2] = axis.out_step;
     step[1] = axes->convert != NULL ? item_size(axes) : axis.step;
 }
@@ -193,7 +160,7 @@ static void run_lines(const struct accumulation_units *units, const char *in, ch
                       ptrdiff_t lines)
 {
     const struct accumulated_axes *axes = units->axes;
-    const struct axis axis = closest(axes);
+    const struct axis axis = fastest(&axes->kept);
     const bool is_whole = lines == 1 && (axes->convert == NULL || axes->kernel != NULL);
     const ptrdiff_t longest = is_whole ? axes->along.n : units->piece;
     begin_lines(units, in, out, lines);
@@ -227,27 +194,19 @@ static void run_blocks_of_line(const struct accumulation_units *units, const cha
 
 /* ---- which of them ---- */
 
-static int threads_for(const struct accumulated_axes *axes, ptrdiff_t n, bool by_rows)
+static int threads_of(const struct accumulated_axes *axes, ptrdiff_t n, bool by_rows)
 {
-    const ptrdiff_t forced = axes->loop->policy->threshold;
-    const ptrdiff_t pays = forced != 0 ? forced
-                           : by_rows   ? REDUCTION_THREADS_BYTES / (2 * item_size(axes))
-                                       : REDUCTION_THREADS_ELEMENTS;
-    if (n < pays || !region_available()) {
-        return 1;
-    }
-    const int threads = threads_limit().threads;
-    if (threads == 1 || (forced == 0 && region_leaves_asleep(threads, n, pays))) {
-        return 1;
-    }
-    return axes->loop->allows_threads == NULL || axes->loop->allows_threads(axes->loop) ? threads
-                                                                                        : 1;
+    const struct elementwise *loop = axes->loop;
+    const int threads = threads_for(loop->policy, n,
+                                    by_rows ? REDUCTION_THREADS_BYTES / (2 * item_size(axes))
+                                            : REDUCTION_THREADS_ELEMENTS);
+    return threads == 1 || loop->allows_threads == NULL || loop->allows_threads(loop) ? threads : 1;
 }
 
 /* Whether elements of neighbouring lines are closer to each other than those of one line. */
 static bool lies_across(const struct accumulated_axes *axes)
 {
-    const struct axis axis = closest(axes), along = axes->along;
+    const struct axis axis = fastest(&axes->kept), along = axes->along;
     return axes->kept.count > 0 && magnitude(axis.out_step) < magnitude(along.out_step);
 }
 
@@ -256,7 +215,7 @@ static bool lies_across(const struct accumulated_axes *axes)
 static ptrdiff_t slice_width(const struct accumulated_axes *axes, int threads, ptrdiff_t others)
 {
     const bool small = axes->loop->policy->small_blocks;
-    const ptrdiff_t item = item_size(axes), all = closest(axes).n;
+    const ptrdiff_t item = item_size(axes), all = fastest(&axes->kept).n;
     const ptrdiff_t in_line = most(1, LINE_BYTES / item), each = ceiling(threads, others);
     const bool are_wide = small || all * item >= each * BLOCKS_PER_THREAD * REDUCTION_WIDE_BYTES;
     const ptrdiff_t even = ceiling(all, each * (are_wide && threads > 1 ? BLOCKS_PER_THREAD : 1));
@@ -267,17 +226,13 @@ static ptrdiff_t slice_width(const struct accumulated_axes *axes, int threads, p
 
 struct accumulation_cut accumulate_cut(const struct accumulated_axes *axes)
 {
-    const struct axis axis = closest(axes);
+    const struct axis axis = fastest(&axes->kept);
     const bool across = lies_across(axes);
     const bool by_rows = axes->takes_rows && axis.n >= ACCUMULATED_LEAST_COLUMNS &&
                          (across || axes->along.n <= ACCUMULATED_SHORT_LINE);
-    ptrdiff_t others = 1;
-    for (int i = 1; i < axes->kept.count; i++) {
-        others *= axes->kept.axis[i].n;
-    }
-    const ptrdiff_t lines = others * axis.n;
+    const ptrdiff_t others = size_from(&axes->kept, 1), lines = others * axis.n;
     struct accumulation_cut cut = {.way = by_rows ? BY_ROWS : BY_LINES};
-    cut.threads = threads_for(axes, lines * axes->along.n, by_rows);
+    cut.threads = threads_of(axes, lines * axes->along.n, by_rows);
     if (!by_rows && axes->kernel != NULL && (lines == 1 || lines < cut.threads)) {
         cut.way = BY_BLOCKS;
     }

@@ -108,15 +108,8 @@ static void learn(struct elementwise *loop, ptrdiff_t elements, int64_t ns)
 
 int elementwise_threads(const struct elementwise *loop, ptrdiff_t n)
 {
-    const ptrdiff_t least = break_even(loop);
-    if (n < least || !region_available()) {
-        return 1;
-    }
-    const int threads = threads_limit().threads;
-    if (threads == 1 || (loop->policy->threshold == 0 && region_leaves_asleep(threads, n, least))) {
-        return 1;
-    }
-    return loop->allows_threads == NULL || loop->allows_threads(loop) ? threads : 1;
+    const int threads = threads_for(loop->policy, n, break_even(loop));
+    return threads == 1 || loop->allows_threads == NULL || loop->allows_threads(loop) ? threads : 1;
 }
 
 /* ---- shared work ---- */

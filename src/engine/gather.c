@@ -2,6 +2,48 @@
 
 #include "kernels/copy/copy_items.h"
 
+bool axes_join(struct axes *axes, struct axis next)
+{
+    struct axis *last = axes->count > 0 ? &axes->axis[axes->count - 1] : NULL;
+    if (next.n == 1) {
+        return true;
+    }
+    if (last != NULL && last->step * last->n == next.step &&
+        last->out_step * last->n == next.out_step) {
+        last->n *= next.n;
+        return true;
+    }
+    if (axes->count == MOST_AXES) {
+        return false;
+    }
+    axes->axis[axes->count++] = next;
+    return true;
+}
+
+void axes_append(struct axes *to, const struct axes *from)
+{
+    memcpy(to->axis + to->count, from->axis, (size_t)from->count * sizeof *from->axis);
+    to->count += from->count;
+}
+
+static void copy_slower(size_t size, const struct axes *axes, int count, const char *from, char *to)
+{
+    if (count <= 1) {
+        const struct axis axis = fastest(axes);
+        copy_items(size, to, axis.out_step, from, axis.step, axis.n);
+        return;
+    }
+    const struct axis axis = axes->axis[count - 1];
+    for (ptrdiff_t i = 0; i < axis.n; i++) {
+        copy_slower(size, axes, count - 1, from + i * axis.step, to + i * axis.out_step);
+    }
+}
+
+void copy_along(size_t size, const struct axes *axes, const char *from, char *to)
+{
+    copy_slower(size, axes, axes->count, from, to);
+}
+
 static size_t whole_lines(size_t bytes)
 {
     return (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;

@@ -45,6 +45,16 @@ static inline ptrdiff_t offset_of(const struct axes *axes, int first, ptrdiff_t 
     return offset;
 }
 
+/* Adds a slower axis, as one with the last where both are one in memory; an axis of one element is left out.
+ * False if too many are left. */
+bool axes_join(struct axes *axes, struct axis next);
+
+/* Adds all of them as they are. */
+void axes_append(struct axes *to, const struct axes *from);
+
+/* Copies items of `size` bytes to where the output's lie. */
+void copy_along(size_t size, const struct axes *axes, const char *from, char *to);
+
 /* From items of one size to those of another; NULL if nothing changes. */
 struct conversion {
     size_t from_size, to_size;

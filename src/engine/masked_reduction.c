@@ -2,9 +2,9 @@
  * that takes no branches. Else sums of runs are computed by all threads, and added to the result by one. */
 #include "masked_reduction.h"
 
-#include "kernels/copy/copy_items.h"
 #include "kernels/copy/find_bool.h"
 #include "memory/workspace.h"
+#include "sizes.h"
 #include "threads/region.h"
 
 #include <stdatomic.h>
@@ -26,21 +26,6 @@ struct masked_split {
     void (*run)(const struct masked_split *split, ptrdiff_t block);
     _Atomic ptrdiff_t next;
 };
-
-static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
-{
-    return a < b ? a : b;
-}
-
-static ptrdiff_t most(ptrdiff_t a, ptrdiff_t b)
-{
-    return a > b ? a : b;
-}
-
-static ptrdiff_t ceiling(ptrdiff_t a, ptrdiff_t b)
-{
-    return (a + b - 1) / b;
-}
 
 /* A step of the mask, of one of the elements. */
 static ptrdiff_t mask_step_of(const struct masked_reduction *masked, ptrdiff_t step)
@@ -290,13 +275,6 @@ static void run_masked_blocks(void *context, int index)
     }
 }
 
-static void append_axes(struct axes *to, const struct axes *from)
-{
-    for (int i = 0; i < from->count; i++) {
-        to->axis[to->count++] = from->axis[i];
-    }
-}
-
 bool masked_reduction_compute(const struct masked_reduction *masked)
 {
     const struct reduction *reduction = &masked->reduction;
@@ -314,8 +292,8 @@ bool masked_reduction_compute(const struct masked_reduction *masked)
     }
     struct workspace workspace = {0};
     if (masked->neutral != NULL) {
-        append_axes(&split.reduced, &reduction->inner);
-        append_axes(&split.reduced, &reduction->repeated);
+        axes_append(&split.reduced, &reduction->inner);
+        axes_append(&split.reduced, &reduction->repeated);
         split.cuts = are_few ? least(ceiling(wanted, split.results), pieces_of(&split)) : 1;
     }
     if (split.cuts > 1) {
@@ -334,21 +312,11 @@ bool masked_reduction_compute(const struct masked_reduction *masked)
     return true;
 }
 
-static void fill_axes(const struct axes *axes, int count, size_t size, const char *item, char *out)
-{
-    if (count == 0) {
-        memcpy(out, item, size);
-    } else if (count == 1) {
-        copy_items(size, out, axes->axis[0].out_step, item, 0, axes->axis[0].n);
-    } else {
-        const struct axis axis = axes->axis[count - 1];
-        for (ptrdiff_t i = 0; i < axis.n; i++) {
-            fill_axes(axes, count - 1, size, item, out + i * axis.out_step);
-        }
-    }
-}
-
 void reduction_fill(const struct reduction *reduction, const char *item)
 {
-    fill_axes(&reduction->kept, reduction->kept.count, reduction->out_size, item, reduction->out);
+    struct axes kept = reduction->kept;
+    for (int i = 0; i < kept.count; i++) {
+        kept.axis[i].step = 0;
+    }
+    copy_along(reduction->out_size, &kept, item, reduction->out);
 }

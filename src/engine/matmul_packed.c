@@ -4,6 +4,7 @@
 
 #include "matmul_cutoffs.h"
 #include "memory/workspace.h"
+#include "sizes.h"
 #include "threads/region.h"
 #include "threads/shares.h"
 
@@ -31,11 +32,6 @@ struct packed_product {
     struct shares *shares; /* of its panels */
     _Atomic ptrdiff_t next_block;
 };
-
-static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
-{
-    return a < b ? a : b;
-}
 
 static ptrdiff_t quotient_up(ptrdiff_t n, ptrdiff_t size)
 {

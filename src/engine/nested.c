@@ -8,6 +8,7 @@
 #include "kernels/vector.h"
 #include "memory/pages.h"
 #include "memory/workspace.h"
+#include "sizes.h"
 
 enum {
     MOST_INPUTS = PIECES_MOST_INPUTS,
@@ -33,16 +34,6 @@ struct packed {
     ptrdiff_t rows[MOST_INPUTS], columns[MOST_INPUTS];
     const char *populated_to; /* of a new output */
 };
-
-static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
-{
-    return a < b ? a : b;
-}
-
-static ptrdiff_t magnitude(ptrdiff_t step)
-{
-    return step < 0 ? -step : step;
-}
 
 static void swap_axes(struct nested *nested, int a, int b)
 {

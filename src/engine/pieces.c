@@ -4,16 +4,12 @@
 #include "kernels/copy/copy_indexed.h"
 #include "kernels/copy/copy_items.h"
 #include "kernels/copy/find_bool.h"
+#include "sizes.h"
 
 enum {
     PIECE_BYTES = 2048, /* of an operand */
     MASKED_PIECE_ELEMENTS = 512,
 };
-
-static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
-{
-    return a < b ? a : b;
-}
 
 /* In how many runs the true elements of a mask are. `step` is a constant where it is inlined: contiguous masks
  * get a loop of vectors. */

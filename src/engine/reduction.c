@@ -5,6 +5,7 @@
 #include "kernels/kernels.h"
 #include "memory/workspace.h"
 #include "reduction_cutoffs.h"
+#include "sizes.h"
 #include "threads/limit.h"
 #include "threads/region.h"
 
@@ -38,21 +39,6 @@ struct reduction_split {
     _Atomic ptrdiff_t next;
     _Atomic bool is_found; /* by elements: a block has the result that ends a search */
 };
-
-static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
-{
-    return a < b ? a : b;
-}
-
-static ptrdiff_t most(ptrdiff_t a, ptrdiff_t b)
-{
-    return a > b ? a : b;
-}
-
-static ptrdiff_t ceiling(ptrdiff_t a, ptrdiff_t b)
-{
-    return (a + b - 1) / b;
-}
 
 static ptrdiff_t total_bytes(const struct reduction *reduction)
 {
@@ -408,17 +394,9 @@ static bool is_by_columns(const struct reduction *reduction)
 int reduction_threads(const struct reduction *reduction)
 {
     const ptrdiff_t item = (ptrdiff_t)reduction->conversion.from_size;
-    const ptrdiff_t forced = reduction->policy->threshold;
     const bool is_near = is_by_columns(reduction) || reduction->inner.axis[0].step == item;
-    const ptrdiff_t pays = forced != 0 ? forced
-                           : is_near   ? REDUCTION_THREADS_BYTES / item
-                                       : REDUCTION_THREADS_ELEMENTS;
-    const ptrdiff_t n = total_bytes(reduction) / item;
-    if (n < pays || !region_available()) {
-        return 1;
-    }
-    const int threads = threads_limit().threads;
-    return forced == 0 && region_leaves_asleep(threads, n, pays) ? 1 : threads;
+    return threads_for(reduction->policy, total_bytes(reduction) / item,
+                       is_near ? REDUCTION_THREADS_BYTES / item : REDUCTION_THREADS_ELEMENTS);
 }
 
 static struct reduction_split split_reduction(const struct reduction *reduction, int threads)

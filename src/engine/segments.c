@@ -2,10 +2,11 @@
  * shared itself, as any reduction is. */
 #include "segments.h"
 
-#include "kernels/copy/copy_items.h"
+#include "kernels/vector.h"
 #include "memory/workspace.h"
 #include "reduction.h"
 #include "reduction_cutoffs.h"
+#include "sizes.h"
 #include "threads/limit.h"
 #include "threads/region.h"
 
@@ -33,21 +34,6 @@ struct segment_split {
     char *scratch;        /* the caller's */
     _Atomic ptrdiff_t next;
 };
-
-static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
-{
-    return a < b ? a : b;
-}
-
-static ptrdiff_t most(ptrdiff_t a, ptrdiff_t b)
-{
-    return a > b ? a : b;
-}
-
-static ptrdiff_t ceiling(ptrdiff_t a, ptrdiff_t b)
-{
-    return (a + b - 1) / b;
-}
 
 /* ---- lengths ---- */
 
@@ -112,17 +98,9 @@ static ptrdiff_t work_of(const struct segments *segments, const struct segment_l
 int segments_threads(const struct segments *segments, const struct segment_lengths *lengths)
 {
     const ptrdiff_t item = (ptrdiff_t)segments->conversion.from_size;
-    const ptrdiff_t forced = segments->policy->threshold;
     const bool is_near = segments->step == item || fastest(&segments->kept).step == item;
-    const ptrdiff_t pays = forced != 0 ? forced
-                           : is_near   ? REDUCTION_THREADS_BYTES / item
-                                       : REDUCTION_THREADS_ELEMENTS;
-    const ptrdiff_t work = work_of(segments, lengths);
-    if (work < pays || !region_available()) {
-        return 1;
-    }
-    const int threads = threads_limit().threads;
-    return forced == 0 && region_leaves_asleep(threads, work, pays) ? 1 : threads;
+    return threads_for(segments->policy, work_of(segments, lengths),
+                       is_near ? REDUCTION_THREADS_BYTES / item : REDUCTION_THREADS_ELEMENTS);
 }
 
 /* ---- blocks ---- */
@@ -264,19 +242,6 @@ static void split_segments(struct segment_split *split, ptrdiff_t average, int t
 
 /* ---- long segments ---- */
 
-static void copy_first(const struct segments *segments, const struct axes *axes, int count,
-                       const char *from, char *to)
-{
-    if (count == 0) {
-        copy_items(segments->out_size, to, 0, from, 0, 1);
-        return;
-    }
-    const struct axis axis = axes->axis[count - 1];
-    for (ptrdiff_t i = 0; i < axis.n; i++) {
-        copy_first(segments, axes, count - 1, from + i * axis.step, to + i * axis.out_step);
-    }
-}
-
 /* One segment of all lines; in any order no element is the first. */
 static bool reduce_long(const struct segments *segments, ptrdiff_t k)
 {
@@ -296,7 +261,7 @@ static bool reduce_long(const struct segments *segments, ptrdiff_t k)
         .onto = onto,
     };
     if (onto) {
-        copy_first(segments, &segments->kept, segments->kept.count, first, reduction.out);
+        copy_along(segments->out_size, &segments->kept, first, reduction.out);
     }
     return reduction_compute(&reduction);
 }

@@ -43,19 +43,13 @@ static bool has_zero(const struct axes *axes, int count, const char *out, size_t
     return false;
 }
 
-static void append_axes(struct axes *to, const struct axes *from)
-{
-    memcpy(to->axis + to->count, from->axis, (size_t)from->count * sizeof *from->axis);
-    to->count += from->count;
-}
-
 /* As signed integers, negative zeros are the least of all. */
 static bool has_negative_zero(const struct reduction *reduction,
                               const struct reduction_kernel *minimum)
 {
     struct axes all = reduction->inner;
-    append_axes(&all, &reduction->kept);
-    append_axes(&all, &reduction->repeated);
+    axes_append(&all, &reduction->kept);
+    axes_append(&all, &reduction->repeated);
     char least[sizeof(uint64_t)];
     struct reduction search = *reduction;
     search.kernel = minimum;

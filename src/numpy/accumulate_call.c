@@ -5,7 +5,6 @@
 #include "clone.h"
 #include "engine/accumulate_axes.h"
 #include "errors.h"
-#include "numpy_private.h"
 #include "operands.h"
 
 #include <stdlib.h>
@@ -84,24 +83,13 @@ static bool find_loop(struct accumulate_plan *plan, PyObject *ufunc, const struc
 
 /* ---- operands ---- */
 
-/* Whether two arrays have their elements at the same places. */
-static bool coincide(PyArrayObject *array, PyArrayObject *out)
-{
-    bool same = PyArray_DATA(array) == PyArray_DATA(out);
-    for (int i = 0; i < PyArray_NDIM(array) && same; i++) {
-        same = PyArray_DIM(array, i) == 1 || PyArray_STRIDE(array, i) == PyArray_STRIDE(out, i);
-    }
-    return same;
-}
-
-/* Whether a given output can be written as it lies. */
+/* Whether a given output, of the result's dtype, can be written as it lies. */
 static bool accepts_out(const struct accumulate_plan *plan)
 {
     PyArrayObject *array = plan->arguments->array, *out = (PyArrayObject *)plan->arguments->out;
-    return array_is_plain(out) && private_is_writable(out) &&
-           !PyArray_CHKFLAGS(out, NPY_ARRAY_WRITEBACKIFCOPY) && PyArray_SAMESHAPE(out, array) &&
-           (!extents_meet(array_extent(out), array_extent(array)) ||
-            (PyArray_TYPE(array) == PyArray_TYPE(out) && coincide(array, out)));
+    return reduction_may_write_to(plan->arguments->out, PyArray_TYPE(out)) &&
+           PyArray_SAMESHAPE(out, array) && array_is_injective(out) &&
+           operands_output_is_independent(&array, 1, NULL, out, true);
 }
 
 /* NumPy's iterator allocates it, in the array's axis order. NULL with an exception. */
@@ -144,59 +132,19 @@ static bool read_axes(struct accumulate_plan *plan, PyArrayObject *out)
     struct axes *kept = &plan->axes.kept;
     kept->count = 0;
     for (int i = 0; i < count; i++) {
-        struct axis *last = kept->count > 0 ? &kept->axis[kept->count - 1] : NULL;
-        if (last != NULL && last->step * last->n == sorted[i].step &&
-            last->out_step * last->n == sorted[i].out_step) {
-            last->n *= sorted[i].n;
-        } else if (kept->count == MOST_AXES) {
-            return false;
-        } else {
-            kept->axis[kept->count++] = sorted[i];
-        }
-    }
-    return true;
-}
-
-/* Whether no two elements of the output share a byte: each axis goes beyond those that are closer. */
-static bool is_injective(const struct accumulated_axes *axes)
-{
-    npy_intp reach = (npy_intp)axes->loop->item_size[0];
-    bool is_along_seen = false;
-    for (int i = 0; i < axes->kept.count || !is_along_seen;) {
-        const bool is_along =
-            !is_along_seen && (i == axes->kept.count ||
-                               labs(axes->along.out_step) < labs(axes->kept.axis[i].out_step));
-        const struct axis axis = is_along ? axes->along : axes->kept.axis[i];
-        if (labs(axis.out_step) < reach) {
+        if (!axes_join(kept, sorted[i])) {
             return false;
         }
-        reach += (axis.n - 1) * labs(axis.out_step);
-        is_along_seen = is_along_seen || is_along;
-        i += !is_along;
     }
     return true;
 }
 
 /* ---- carried out ---- */
 
-static int accumulated_axis(const struct reduction_arguments *arguments)
-{
-    int axis = -1;
-    for (int i = 0; i < arguments->ndim; i++) {
-        if (arguments->reduced[i]) {
-            if (axis >= 0) {
-                return -1;
-            }
-            axis = i;
-        }
-    }
-    return axis;
-}
-
 static bool make_plan(struct accumulate_plan *plan, PyObject *ufunc, const struct reduction_op *op)
 {
     PyArrayObject *array = plan->arguments->array;
-    plan->axis = accumulated_axis(plan->arguments);
+    plan->axis = reduction_arguments_axis(plan->arguments);
     return plan->axis >= 0 && PyArray_DIM(array, plan->axis) > 1 &&
            PyArray_SIZE(array) >= reduction_short_loop() && array_is_plain(array) &&
            find_loop(plan, ufunc, op) && (plan->arguments->out == NULL || accepts_out(plan));
@@ -254,7 +202,7 @@ PyObject *accumulate_call(PyObject *ufunc, const struct reduction_op *op,
     }
     plan.axes.in = PyArray_BYTES(arguments->array);
     plan.axes.out = PyArray_BYTES(out);
-    if (read_axes(&plan, out) && is_injective(&plan.axes)) {
+    if (read_axes(&plan, out)) {
         const struct accumulation_cut cut = accumulate_cut(&plan.axes);
         if (!gains_nothing(&plan.axes, &cut)) {
             return compute(&plan, out, &cut);

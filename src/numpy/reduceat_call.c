@@ -48,14 +48,8 @@ static bool read_arguments(struct reduceat_plan *plan, PyObject *const *args, Py
     if (!reduction_arguments_read(&plan->arguments, others, count - 1, keywords)) {
         return false;
     }
-    int axes = 0;
-    for (int axis = 0; axis < plan->arguments.ndim; axis++) {
-        if (plan->arguments.reduced[axis]) {
-            plan->axis = axis;
-            axes++;
-        }
-    }
-    return axes == 1;
+    plan->axis = reduction_arguments_axis(&plan->arguments);
+    return plan->axis >= 0;
 }
 
 static bool are_numbers(PyObject *list)
@@ -156,26 +150,17 @@ static bool join_lines(struct reduceat_plan *plan, const int order[])
         const int axis = order[i];
         const struct axis next = {PyArray_DIM(array, axis), PyArray_STRIDE(array, axis),
                                   plan->reduction.out_step[axis]};
-        struct axis *last = kept->count > 0 ? &kept->axis[kept->count - 1] : NULL;
-        if (axis == plan->axis || next.n == 1) {
-            continue;
-        }
-        if (last != NULL && last->step * last->n == next.step &&
-            last->out_step * last->n == next.out_step) {
-            last->n *= next.n;
-        } else if (kept->count == MOST_AXES) {
+        if (axis != plan->axis && !axes_join(kept, next)) {
             return false;
-        } else {
-            kept->axis[kept->count++] = next;
         }
     }
     return true;
 }
 
-/* Whether segments are reduced by kernels, which is known but for their lengths. */
 /* Of NumPy's loop, for a segment, on average. `python benchmarks/random_calls.py` */
 enum { LEAST_CALL_ELEMENTS = 8 };
 
+/* Whether segments are reduced by kernels, which is known but for their lengths. */
 static bool make_plan(struct reduceat_plan *plan, const struct reduction_op *op)
 {
     PyArrayObject *array = plan->arguments.array;
@@ -186,7 +171,9 @@ static bool make_plan(struct reduceat_plan *plan, const struct reduction_op *op)
     const bool are_short = !op->widens && policy_in_use.threshold == 0 &&
                            PyArray_DIM(array, plan->axis) / LEAST_CALL_ELEMENTS < count;
     if (!array_is_plain(array) || count == 0 || are_short ||
-        !reduction_find_kernel(&plan->reduction, op)) {
+        !reduction_find_kernel(&plan->reduction, op) ||
+        /* What ends at the first true or false element takes NumPy no time, or all of it. */
+        plan->reduction.reduction.kernel->final >= 0) {
         return false;
     }
     axes_sort(plan->arguments.ndim, order, compare_lines, plan);
@@ -203,7 +190,7 @@ static bool make_plan(struct reduceat_plan *plan, const struct reduction_op *op)
         .n = PyArray_DIM(array, plan->axis),
         .step = PyArray_STRIDE(array, plan->axis),
         .indices = PyArray_DATA(plan->indices),
-        .count = PyArray_DIM(plan->indices, 0),
+        .count = count,
         .out_step = plan->reduction.out_step[plan->axis],
         .conversion = plan->reduction.reduction.conversion,
         .out_size = plan->reduction.reduction.out_size,
@@ -242,19 +229,15 @@ static PyObject *run(struct reduceat_plan *plan, const struct reduction_op *op)
     return out;
 }
 
-/* Whether kernels, or threads, can gain anything. What ends at the first true or false element takes NumPy no
- * time, or all of it. */
+/* Whether kernels, or threads, can gain anything. */
 static bool is_worth_a_plan(const struct reduceat_plan *plan, const struct reduction_op *op)
 {
     PyArrayObject *array = plan->arguments.array;
-    const int type = PyArray_TYPE(array);
-    const struct reduction_kernel *kernel = type < DTYPES ? op->of_type[type] : NULL;
     const npy_intp forced = policy_in_use.threshold, n = PyArray_SIZE(array);
     const npy_intp pays = op->widens    ? reduction_short_loop()
                           : forced != 0 ? forced
                                         : REDUCTION_THREADS_ELEMENTS;
-    return n > 0 && n >= pays && PyArray_DIM(array, plan->axis) > 1 &&
-           (kernel == NULL || kernel->final < 0);
+    return n > 0 && n >= pays && PyArray_DIM(array, plan->axis) > 1;
 }
 
 PyObject *reduceat_call(const struct reduction_op *op, PyObject *const *args, Py_ssize_t count,

@@ -124,3 +124,15 @@ int reduction_arguments_type(const struct reduction_arguments *arguments, int us
     Py_DECREF(descr);
     return is_usable ? type : -1;
 }
+
+int reduction_arguments_axis(const struct reduction_arguments *arguments)
+{
+    int single = -1, axes = 0;
+    for (int axis = 0; axis < arguments->ndim; axis++) {
+        if (arguments->reduced[axis]) {
+            single = axis;
+            axes++;
+        }
+    }
+    return axes == 1 ? single : -1;
+}

@@ -27,4 +27,7 @@ bool reduction_arguments_read(struct reduction_arguments *arguments, PyObject *c
  * order, or if it is wrong: NumPy says so. */
 int reduction_arguments_type(const struct reduction_arguments *arguments, int usual);
 
+/* The axis, if there is one alone; else -1. */
+int reduction_arguments_axis(const struct reduction_arguments *arguments);
+
 #endif

@@ -167,19 +167,9 @@ static bool join_axes(struct axes *joined, const struct reduction_plan *plan, co
         const struct axis next = {PyArray_DIM(arguments->array, axis),
                                   PyArray_STRIDE(arguments->array, axis),
                                   is_reduced ? 0 : plan->out_step[axis]};
-        struct axis *last = joined->count > 0 ? &joined->axis[joined->count - 1] : NULL;
-        if (next.n == 1) {
-            continue;
-        }
-        if (last != NULL && last->step * last->n == next.step &&
-            last->out_step * last->n == next.out_step) {
-            last->n *= next.n;
-            continue;
-        }
-        if (joined->count == MOST_AXES) {
+        if (!axes_join(joined, next)) {
             return false;
         }
-        joined->axis[joined->count++] = next;
     }
     return true;
 }

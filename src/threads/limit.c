@@ -96,3 +96,13 @@ struct thread_limit threads_limit(void)
     }
     return threads_limit_by_default();
 }
+
+int threads_for(const struct policy *policy, ptrdiff_t n, ptrdiff_t break_even)
+{
+    const ptrdiff_t forced = policy->threshold, pays = forced != 0 ? forced : break_even;
+    if (n < pays || !region_available()) {
+        return 1;
+    }
+    const int threads = threads_limit().threads;
+    return threads > 1 && forced == 0 && region_leaves_asleep(threads, n, pays) ? 1 : threads;
+}

@@ -2,6 +2,7 @@
 #ifndef NUMC_LIMIT_H
 #define NUMC_LIMIT_H
 
+#include <stddef.h>
 /* Call once, before anything else here. `most` is an upper limit, 0 for none; the control group's
  * quota is read below `cgroup_root`, see cgroup_cpus(). */
 void threads_initialize(int most, const char *cgroup_root);
@@ -27,5 +28,11 @@ struct thread_limit threads_limit_by_default(void);
 
 /* CPUs that the calling thread may run on. */
 int threads_cpus(void);
+
+struct policy;
+
+/* How many threads n elements should run on now; threads pay from `break_even` on, unless the policy says
+ * otherwise. */
+int threads_for(const struct policy *policy, ptrdiff_t n, ptrdiff_t break_even);
 
 #endif
