@@ -44,7 +44,7 @@ static ptrdiff_t find_unit(const struct accumulation_units *units, ptrdiff_t ind
     index /= units->cut->slices;
     *in = axes->in + line * nearest.step + offset_of(&axes->kept, 1, index, false);
     *out = axes->out + line * nearest.out_step + offset_of(&axes->kept, 1, index, true);
-    return least(units->cut->width, nearest.n - line);
+    return size_min(units->cut->width, nearest.n - line);
 }
 
 /* The first element of each line. */
@@ -62,7 +62,7 @@ static void begin_lines(const struct accumulation_units *units, const char *in, 
     }
     _Alignas(LINE_BYTES) char piece[PIECE_BYTES];
     for (ptrdiff_t done = 0, n; done < lines; done += n) {
-        n = least(units->piece, lines - done);
+        n = size_min(units->piece, lines - done);
         axes->convert(in + done * axis.step, axis.step, piece, n);
         copy_items((size_t)size, out + done * axis.out_step, axis.out_step, piece, size, n);
     }
@@ -87,7 +87,7 @@ static void convert_and_compute_row(const struct accumulation_units *units, char
     const ptrdiff_t from_step = fastest(&axes->kept).step;
     _Alignas(LINE_BYTES) char piece[PIECE_BYTES];
     for (ptrdiff_t done = 0, count; done < n; done += count) {
-        count = least(units->piece, n - done);
+        count = size_min(units->piece, n - done);
         axes->convert(row[1] + done * from_step, from_step, piece, count);
         char *const data[] = {row[0] + done * step[0], piece, row[2] + done * step[2]};
         compute_row(units, data, step, count);
@@ -166,7 +166,7 @@ static void run_lines(const struct accumulation_units *units, const char *in, ch
     begin_lines(units, in, out, lines);
     for (ptrdiff_t first = 1, n; first < axes->along.n; first += n) {
         const ptrdiff_t left = axes->along.n - first;
-        n = left == longest + 1 ? longest - 1 : least(longest, left);
+        n = left == longest + 1 ? longest - 1 : size_min(longest, left);
         for (ptrdiff_t line = 0; line < lines; line++) {
             run_piece(axes, in + line * axis.step, out + line * axis.out_step, first, n);
         }
@@ -216,12 +216,12 @@ static ptrdiff_t slice_width(const struct accumulated_axes *axes, int threads, p
 {
     const bool small = axes->loop->policy->small_blocks;
     const ptrdiff_t item = item_size(axes), all = fastest(&axes->kept).n;
-    const ptrdiff_t in_line = most(1, LINE_BYTES / item), each = ceiling(threads, others);
+    const ptrdiff_t in_line = size_max(1, LINE_BYTES / item), each = ceiling(threads, others);
     const bool are_wide = small || all * item >= each * BLOCKS_PER_THREAD * REDUCTION_WIDE_BYTES;
     const ptrdiff_t even = ceiling(all, each * (are_wide && threads > 1 ? BLOCKS_PER_THREAD : 1));
-    const ptrdiff_t narrowest = small ? in_line : most(in_line, REDUCTION_SLICE_BYTES / item);
+    const ptrdiff_t narrowest = small ? in_line : size_max(in_line, REDUCTION_SLICE_BYTES / item);
     const ptrdiff_t widest = ACCUMULATED_ROW_BYTES / item / (lies_across(axes) ? 1 : axes->along.n);
-    return least(most(ceiling(even, in_line) * in_line, narrowest), widest);
+    return size_min(size_max(ceiling(even, in_line) * in_line, narrowest), widest);
 }
 
 struct accumulation_cut accumulate_cut(const struct accumulated_axes *axes)
@@ -237,13 +237,13 @@ struct accumulation_cut accumulate_cut(const struct accumulated_axes *axes)
         cut.way = BY_BLOCKS;
     }
     cut.width = by_rows                         ? slice_width(axes, cut.threads, others)
-                : across && cut.way == BY_LINES ? most(1, LINE_BYTES / item_size(axes))
+                : across && cut.way == BY_LINES ? size_max(1, LINE_BYTES / item_size(axes))
                                                 : 1;
     cut.slices = ceiling(axis.n, cut.width);
     cut.units = cut.slices * others;
-    const ptrdiff_t bytes = least(cut.width, axis.n) * axes->along.n * item_size(axes);
+    const ptrdiff_t bytes = size_min(cut.width, axis.n) * axes->along.n * item_size(axes);
     cut.chunk = axes->loop->policy->small_blocks ? 1 : ceiling(REDUCTION_CHUNK_BYTES, bytes);
-    cut.chunk = most(1, least(cut.chunk, cut.units / cut.threads));
+    cut.chunk = size_max(1, size_min(cut.chunk, cut.units / cut.threads));
     return cut;
 }
 
@@ -257,7 +257,7 @@ static void run_units(void *context, int index)
     const struct inner_loop_hooks *hooks = axes->loop->hooks;
     ptrdiff_t first;
     while ((first = atomic_fetch_add(&units->next, units->cut->chunk)) < units->cut->units) {
-        const ptrdiff_t end = least(first + units->cut->chunk, units->cut->units);
+        const ptrdiff_t end = size_min(first + units->cut->chunk, units->cut->units);
         if (hooks != NULL) {
             hooks->before_chunk(axes->hook_data);
         }

@@ -102,7 +102,7 @@ static void run_pieces(const struct masked_split *split, ptrdiff_t block)
     const ptrdiff_t begin = all * cut / split->cuts, end = all * (cut + 1) / split->cuts;
     _Alignas(LINE_BYTES) char piece[PIECE_BYTES], sum[MOST_SUM_BYTES], total[MOST_SUM_BYTES];
     for (ptrdiff_t i = begin; i < end; i++) {
-        const ptrdiff_t first = i % pieces * length, n = least(length, along.n - first);
+        const ptrdiff_t first = i % pieces * length, n = size_min(length, along.n - first);
         const char *from =
             data + first * along.step + offset_of(&split->reduced, 1, i / pieces, false);
         blend_items(kernel->item_size, piece, from, along.step, mask_of(masked, from),
@@ -168,7 +168,7 @@ static void run_result(const struct masked_split *split, ptrdiff_t block)
     char *out = reduction->out + offset_of(&reduction->kept, 0, block, true);
     _Alignas(LINE_BYTES) char sums[PIECE_BYTES];
     for (ptrdiff_t first = 0; first < n; first += step) {
-        const ptrdiff_t runs = sum_runs(masked, data, first, least(first + step, n), n, sums);
+        const ptrdiff_t runs = sum_runs(masked, data, first, size_min(first + step, n), n, sums);
         reduction->kernel->store(reduction->kernel, sums, runs, out, 0, reduction->out_size, true);
     }
 }
@@ -213,7 +213,7 @@ static void run_round(void *context, int index)
         }
         const ptrdiff_t first = (round->first + task - 1) * RUN_BLOCK;
         round->counts[task - 1] =
-            sum_runs(round->masked, round->data, first, least(first + RUN_BLOCK, n), n,
+            sum_runs(round->masked, round->data, first, size_min(first + RUN_BLOCK, n), n,
                      round->sums + (size_t)(task - 1) * bytes_of_block(reduction->kernel));
     }
 }
@@ -230,7 +230,7 @@ static void run_rounds(struct masked_round *round, int threads)
         round->sums = sums;
         memcpy(round->counts_before, round->counts, sizeof round->counts);
         round->blocks_before = round->blocks;
-        round->blocks = most(least(ROUND_BLOCKS, blocks - round->first), 0);
+        round->blocks = size_max(size_min(ROUND_BLOCKS, blocks - round->first), 0);
         atomic_store(&round->next, 0);
         region_run(reduction->policy, round->blocks > 0 ? threads : 1, run_round, round);
     }
@@ -266,10 +266,10 @@ static void run_masked_blocks(void *context, int index)
     struct masked_split *split = context;
     const ptrdiff_t blocks = split->results * split->cuts;
     /* A few at a time, where there are many. */
-    const ptrdiff_t chunk = most(1, blocks >> 10);
+    const ptrdiff_t chunk = size_max(1, blocks >> 10);
     ptrdiff_t first;
     while ((first = atomic_fetch_add(&split->next, chunk)) < blocks) {
-        for (ptrdiff_t block = first; block < least(first + chunk, blocks); block++) {
+        for (ptrdiff_t block = first; block < size_min(first + chunk, blocks); block++) {
             split->run(split, block);
         }
     }
@@ -294,7 +294,7 @@ bool masked_reduction_compute(const struct masked_reduction *masked)
     if (masked->neutral != NULL) {
         axes_append(&split.reduced, &reduction->inner);
         axes_append(&split.reduced, &reduction->repeated);
-        split.cuts = are_few ? least(ceiling(wanted, split.results), pieces_of(&split)) : 1;
+        split.cuts = are_few ? size_min(ceiling(wanted, split.results), pieces_of(&split)) : 1;
     }
     if (split.cuts > 1) {
         workspace =

@@ -57,7 +57,7 @@ static void pack_panel_of_a(const struct packed_product *packed, ptrdiff_t panel
     const ptrdiff_t row = panel * kernel->rows;
     kernel->pack_a(packed->a + row * (ptrdiff_t)kernel->a_group_bytes * outer->groups,
                    x->a.data + (outer->row + row) * x->a.row_step + outer->k * x->a.column_step,
-                   x->a.row_step, x->a.column_step, least(kernel->rows, outer->rows - row),
+                   x->a.row_step, x->a.column_step, size_min(kernel->rows, outer->rows - row),
                    outer->depth);
 }
 
@@ -70,8 +70,8 @@ static void pack_panel_of_b(const struct packed_product *packed, ptrdiff_t panel
     kernel->pack_b(packed->b + column * (ptrdiff_t)kernel->b_group_bytes * outer->groups,
                    x->b.data + (outer->column + column) * x->b.column_step +
                        outer->k * x->b.row_step,
-                   x->b.column_step, x->b.row_step, least(kernel->columns, outer->columns - column),
-                   outer->depth);
+                   x->b.column_step, x->b.row_step,
+                   size_min(kernel->columns, outer->columns - column), outer->depth);
 }
 
 static void pack_share(void *context, int index)
@@ -120,14 +120,14 @@ static void compute_tiles(const struct packed_product *packed, ptrdiff_t row, pt
     const ptrdiff_t a_bytes = kernel->rows * (ptrdiff_t)kernel->a_group_bytes;
     const ptrdiff_t b_bytes = kernel->columns * (ptrdiff_t)kernel->b_group_bytes;
     for (ptrdiff_t first = 0; first < outer->groups; first += packed->block_groups) {
-        const ptrdiff_t groups = least(packed->block_groups, outer->groups - first);
+        const ptrdiff_t groups = size_min(packed->block_groups, outer->groups - first);
         const bool accumulate = outer->k > 0 || first > 0;
         for (ptrdiff_t j = column; j < column_end; j += kernel->columns) {
             const char *b = packed->b + (j / kernel->columns * outer->groups + first) * b_bytes;
-            const ptrdiff_t columns = least(kernel->columns, column_end - j);
+            const ptrdiff_t columns = size_min(kernel->columns, column_end - j);
             for (ptrdiff_t i = row; i < row_end; i += kernel->rows) {
                 const char *a = packed->a + (i / kernel->rows * outer->groups + first) * a_bytes;
-                const ptrdiff_t rows = least(kernel->rows, row_end - i);
+                const ptrdiff_t rows = size_min(kernel->rows, row_end - i);
                 char *to = c + i * c_row + j * (ptrdiff_t)kernel->sum_size;
                 if (packed->sums != NULL || (rows == kernel->rows && columns == kernel->columns)) {
                     kernel->tile(a, b, groups, to, c_row, accumulate);
@@ -158,8 +158,8 @@ static void compute_block(const struct packed_product *packed, ptrdiff_t block)
     const ptrdiff_t across = quotient_up(outer->columns, packed->block_columns);
     const ptrdiff_t row = block / across * packed->block_rows;
     const ptrdiff_t column = block % across * packed->block_columns;
-    const ptrdiff_t row_end = least(row + packed->block_rows, outer->rows);
-    const ptrdiff_t column_end = least(column + packed->block_columns, outer->columns);
+    const ptrdiff_t row_end = size_min(row + packed->block_rows, outer->rows);
+    const ptrdiff_t column_end = size_min(column + packed->block_columns, outer->columns);
     char *c = x->c.data + outer->row * x->c.row_step + outer->column * x->c.column_step;
     if (packed->sums == NULL) {
         compute_tiles(packed, row, row_end, column, column_end, c, x->c.row_step);
@@ -218,11 +218,11 @@ static void compute_outer_blocks(struct packed_product *packed, int threads)
     const struct product *x = packed->x;
     struct outer_block *outer = &packed->outer;
     for (outer->column = 0; outer->column < x->n; outer->column += packed->outer_columns) {
-        outer->columns = least(packed->outer_columns, x->n - outer->column);
+        outer->columns = size_min(packed->outer_columns, x->n - outer->column);
         for (outer->row = 0; outer->row < x->m; outer->row += packed->outer_rows) {
-            outer->rows = least(packed->outer_rows, x->m - outer->row);
+            outer->rows = size_min(packed->outer_rows, x->m - outer->row);
             for (outer->k = 0; outer->k < x->k; outer->k += packed->outer_k) {
-                outer->depth = least(packed->outer_k, x->k - outer->k);
+                outer->depth = size_min(packed->outer_k, x->k - outer->k);
                 outer->groups = groups_of(packed->kernel, outer->depth);
                 compute_outer_block(packed, threads);
             }
@@ -234,7 +234,7 @@ static void compute_outer_blocks(struct packed_product *packed, int threads)
 static ptrdiff_t outer_side(ptrdiff_t side, ptrdiff_t panel, ptrdiff_t most)
 {
     const ptrdiff_t whole = most / panel * panel;
-    return least(round_up(side, panel), whole > panel ? whole : panel);
+    return size_min(round_up(side, panel), whole > panel ? whole : panel);
 }
 
 static void choose_outer_block(struct packed_product *packed, int attempt)
@@ -242,12 +242,12 @@ static void choose_outer_block(struct packed_product *packed, int attempt)
     const struct matmul_kernel *kernel = packed->kernel;
     const struct product *x = packed->x;
     const ptrdiff_t side = OUTER_BLOCK_SIDE >> attempt, bytes = OUTER_BLOCK_BYTES >> 2 * attempt;
-    packed->outer_k = least(x->k, side);
+    packed->outer_k = size_min(x->k, side);
     const ptrdiff_t groups = groups_of(kernel, packed->outer_k);
     const ptrdiff_t a_bytes = groups * (ptrdiff_t)kernel->a_group_bytes;
     const ptrdiff_t b_bytes = groups * (ptrdiff_t)kernel->b_group_bytes;
-    packed->outer_rows = outer_side(x->m, kernel->rows, least(bytes / a_bytes, side));
-    packed->outer_columns = outer_side(x->n, kernel->columns, least(bytes / b_bytes, side));
+    packed->outer_rows = outer_side(x->m, kernel->rows, size_min(bytes / a_bytes, side));
+    packed->outer_columns = outer_side(x->n, kernel->columns, size_min(bytes / b_bytes, side));
     packed->a_bytes = round_up(packed->outer_rows * a_bytes, 64);
     packed->b_bytes = round_up(packed->outer_columns * b_bytes, 64);
     packed->sums_row = packed->outer_columns * (ptrdiff_t)kernel->sum_size;
@@ -263,10 +263,10 @@ static void choose_blocks(struct packed_product *packed, int threads)
     const ptrdiff_t panel = kernel->panel_bytes > 0 ? kernel->panel_bytes : PANEL_BYTES;
     packed->block_groups = quotient_up(
         groups, quotient_up(groups * columns * (ptrdiff_t)kernel->b_group_bytes, panel));
-    ptrdiff_t across = round_up(least(BLOCK_COLUMNS, packed->outer_columns), columns);
+    ptrdiff_t across = round_up(size_min(BLOCK_COLUMNS, packed->outer_columns), columns);
     ptrdiff_t down =
         BLOCK_BYTES / (packed->block_groups * (ptrdiff_t)kernel->a_group_bytes) / rows * rows;
-    down = least(down > rows ? down : rows, packed->outer_rows);
+    down = size_min(down > rows ? down : rows, packed->outer_rows);
     while (threads > 1 &&
            quotient_up(packed->outer_rows, down) * quotient_up(packed->outer_columns, across) <
                (ptrdiff_t)threads * BLOCKS_PER_THREAD) {

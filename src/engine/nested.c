@@ -129,10 +129,10 @@ static bool joins_rows(const struct tiling *tiling)
             continue;
         }
         if (nested->convert[in] == NULL && step != 0 && step != size) {
-            longest = least(longest,
-                            JOIN_ROWS_BELOW_ELEMENTS_IF_STEPPED * (ptrdiff_t)loop->item_size[out]);
+            longest = size_min(longest, JOIN_ROWS_BELOW_ELEMENTS_IF_STEPPED *
+                                            (ptrdiff_t)loop->item_size[out]);
         } else if (!is_joined(nested, in)) {
-            longest = least(longest, JOIN_ROWS_BELOW_BYTES_IF_PACKED);
+            longest = size_min(longest, JOIN_ROWS_BELOW_BYTES_IF_PACKED);
         }
     }
     return row->n > 1 && is_joined(nested, out) &&
@@ -165,10 +165,10 @@ static void cut_into_tiles(struct tiling *tiling, bool may_pack)
     }
     const ptrdiff_t bytes = tiling->joined ? JOINED_TILE_BYTES : PACKED_TILE_BYTES;
     const ptrdiff_t most = packs || across ? bytes / (ptrdiff_t)largest_item : TILE_ELEMENTS;
-    tiling->columns = least(column->n, tiling->joined || !(packs || across) ? most
-                                       : packs                              ? PACKED_TILE_COLUMNS
-                                               : UNPACKED_TILE_COLUMNS);
-    tiling->rows = least(row->n, most / tiling->columns);
+    tiling->columns = size_min(column->n, tiling->joined || !(packs || across) ? most
+                                          : packs                              ? PACKED_TILE_COLUMNS
+                                                  : UNPACKED_TILE_COLUMNS);
+    tiling->rows = size_min(row->n, most / tiling->columns);
     tiling->column_tiles = (column->n + tiling->columns - 1) / tiling->columns;
     tiling->row_tiles = (row->n + tiling->rows - 1) / tiling->rows;
     tiling->tiles = tiling->column_tiles * tiling->row_tiles;
@@ -226,9 +226,9 @@ static void find_tile(const struct tiling *tiling, ptrdiff_t index, char *data[]
             data[op] += coordinate[i] * nested->axis[i].step[op];
         }
     }
-    *rows = least(tiling->rows, nested->axis[nested->axes - 2].n - coordinate[nested->axes - 2]);
+    *rows = size_min(tiling->rows, nested->axis[nested->axes - 2].n - coordinate[nested->axes - 2]);
     *columns =
-        least(tiling->columns, nested->axis[nested->axes - 1].n - coordinate[nested->axes - 1]);
+        size_min(tiling->columns, nested->axis[nested->axes - 1].n - coordinate[nested->axes - 1]);
 }
 
 static void convert_tile(const struct tiling *tiling, int in, const struct tile *tile, char *to)
@@ -292,7 +292,7 @@ static void populate(const struct tiling *tiling, struct packed *packed, const c
 {
     if (tiling->new_output_end != NULL && end > packed->populated_to) {
         const ptrdiff_t to_page = LARGE_PAGE_BYTES - (ptrdiff_t)((uintptr_t)end % LARGE_PAGE_BYTES);
-        packed->populated_to = end + least(to_page, tiling->new_output_end - end);
+        packed->populated_to = end + size_min(to_page, tiling->new_output_end - end);
         pages_populate(first, packed->populated_to);
     }
 }

@@ -112,7 +112,7 @@ void pieces_run(const struct pieces *pieces, char *const data[], const ptrdiff_t
     ptrdiff_t most = is_masked ? MASKED_PIECE_ELEMENTS : PIECE_BYTES / (ptrdiff_t)pieces->out_size;
     for (int op = 0; op < loop->operands; op++) {
         step[op] = row_step[op];
-        most = least(most, PIECE_BYTES / (ptrdiff_t)loop->item_size[op]);
+        most = size_min(most, PIECE_BYTES / (ptrdiff_t)loop->item_size[op]);
     }
     /* Kernels write whole cache lines. An inner loop gets multiples of its vectors, as from NumPy: in them, it may
      * take another one of two zeros. */
@@ -121,7 +121,7 @@ void pieces_run(const struct pieces *pieces, char *const data[], const ptrdiff_t
     ptrdiff_t count = pieces->kernel != NULL ? most - into_line : most;
     for (ptrdiff_t done = 0; done < n; done += count, count = most) {
         char *piece[PIECES_MOST_OPERANDS];
-        count = least(count, n - done);
+        count = size_min(count, n - done);
         for (int op = 0; op < loop->operands; op++) {
             piece[op] = data[op] + done * row_step[op];
             if (op < loop->inputs && pieces->convert[op] != NULL) {

@@ -72,7 +72,7 @@ static struct elements elements_of(const struct reduction *reduction, const char
     const struct axis last = inner->axis[inner->count - 1];
     const ptrdiff_t along_last = calls_along_last(reduction);
     const ptrdiff_t first = call % along_last * reduction->inner_call;
-    const ptrdiff_t n = least(reduction->inner_call, last.n - first);
+    const ptrdiff_t n = size_min(reduction->inner_call, last.n - first);
     const char *data =
         result + offset_of(&reduction->repeated, 0, call / along_last, false) + first * last.step;
     if (!is_gathered(reduction)) {
@@ -93,7 +93,7 @@ static ptrdiff_t elements_of_call(const struct reduction *reduction)
 {
     const struct axes *inner = &reduction->inner;
     const ptrdiff_t last = inner->axis[inner->count - 1].n;
-    return size_from(inner, 0) / last * least(last, reduction->inner_call);
+    return size_from(inner, 0) / last * size_min(last, reduction->inner_call);
 }
 
 static void store(const struct reduction *reduction, const void *sums, ptrdiff_t out_offset,
@@ -122,7 +122,7 @@ static void run_results(const struct reduction_split *split, ptrdiff_t block, ch
     const struct reduction *reduction = split->reduction;
     const struct axis axis = fastest(&reduction->kept);
     const ptrdiff_t first = block % split->slices * split->results, others = block / split->slices;
-    const ptrdiff_t n = least(split->results, axis.n - first);
+    const ptrdiff_t n = size_min(split->results, axis.n - first);
     const char *data =
         reduction->data + first * axis.step + offset_of(&reduction->kept, 1, others, false);
     const ptrdiff_t out = first * axis.out_step + offset_of(&reduction->kept, 1, others, true);
@@ -151,7 +151,7 @@ static struct reduction_split split_by_results(const struct reduction *reduction
     const ptrdiff_t bytes = (ptrdiff_t)reduction->conversion.from_size * elements * calls;
     const ptrdiff_t all = fastest(&reduction->kept).n;
     const ptrdiff_t room = STACK_BYTES / (ptrdiff_t)reduction->kernel->sum_size;
-    const ptrdiff_t results = least(least(ceiling(REDUCTION_CHUNK_BYTES, bytes), room), all);
+    const ptrdiff_t results = size_min(size_min(ceiling(REDUCTION_CHUNK_BYTES, bytes), room), all);
     const size_t gathered_bytes = bytes_to_gather(reduction, elements);
     return (struct reduction_split){
         .reduction = reduction,
@@ -250,18 +250,18 @@ static struct reduction_split split_by_elements(const struct reduction *reductio
     const ptrdiff_t bytes =
         elements_of_call(reduction) * (ptrdiff_t)reduction->conversion.from_size;
     const size_t gathered_bytes = bytes_to_gather(reduction, elements_of_call(reduction));
-    const ptrdiff_t at_once = most(1, (REDUCTION_PARTIALS >> halvings) / results);
+    const ptrdiff_t at_once = size_max(1, (REDUCTION_PARTIALS >> halvings) / results);
     return (struct reduction_split){
         .reduction = reduction,
         .run = run_elements,
-        .blocks = (least(calls, at_once) * results) << halvings,
+        .blocks = (size_min(calls, at_once) * results) << halvings,
         .chunk = ceiling(REDUCTION_CHUNK_BYTES, bytes >> halvings),
         .results = results,
         .calls = calls,
         .halvings = halvings,
         .scratch_bytes = gathered_bytes,
-        .partial_bytes =
-            (size_t)((least(calls, at_once) * results) << halvings) * reduction->kernel->sum_size,
+        .partial_bytes = (size_t)((size_min(calls, at_once) * results) << halvings) *
+                         reduction->kernel->sum_size,
     };
 }
 
@@ -291,7 +291,7 @@ static void run_columns(const struct reduction_split *split, ptrdiff_t block, ch
     const ptrdiff_t first = block % split->slices * split->results;
     const ptrdiff_t cut = block / split->slices % split->cuts;
     const ptrdiff_t others = block / split->slices / split->cuts;
-    const ptrdiff_t columns = least(split->results, axis.n - first);
+    const ptrdiff_t columns = size_min(split->results, axis.n - first);
     const ptrdiff_t sum_size = (ptrdiff_t)reduction->kernel->sum_size;
     const char *data =
         reduction->data + first * axis.step + offset_of(&reduction->kept, 1, others, false);
@@ -337,8 +337,8 @@ static ptrdiff_t results_of_slice(const struct reduction *reduction, int threads
     const ptrdiff_t all = fastest(&reduction->kept).n, threads_each = ceiling(threads, others);
     const bool are_wide = all * item >= threads_each * BLOCKS_PER_THREAD * REDUCTION_WIDE_BYTES;
     const ptrdiff_t even = ceiling(all, threads_each * (are_wide ? BLOCKS_PER_THREAD : 1));
-    const ptrdiff_t in_line = most(1, LINE_BYTES / item);
-    return most(ceiling(even, in_line) * in_line, REDUCTION_SLICE_BYTES / item);
+    const ptrdiff_t in_line = size_max(1, LINE_BYTES / item);
+    return size_max(ceiling(even, in_line) * in_line, REDUCTION_SLICE_BYTES / item);
 }
 
 static struct reduction_split split_by_columns(const struct reduction *reduction, int threads)
@@ -347,12 +347,12 @@ static struct reduction_split split_by_columns(const struct reduction *reduction
     const ptrdiff_t sum_size = (ptrdiff_t)kernel->sum_size;
     const ptrdiff_t all = fastest(&reduction->kept).n, others = size_from(&reduction->kept, 1);
     const ptrdiff_t wanted = threads > 1 ? (ptrdiff_t)threads * BLOCKS_PER_THREAD : 1;
-    ptrdiff_t results = least(ROW_BYTES / sum_size, all);
+    ptrdiff_t results = size_min(ROW_BYTES / sum_size, all);
     if (ceiling(all, results) * others < wanted) {
         const ptrdiff_t wide = ceiling(REDUCTION_WIDE_BYTES, sum_size);
-        results =
-            least(results, kernel->any_order ? most(wide, ceiling(all, ceiling(wanted, others)))
-                                             : results_of_slice(reduction, threads, others));
+        results = size_min(results, kernel->any_order
+                                        ? size_max(wide, ceiling(all, ceiling(wanted, others)))
+                                        : results_of_slice(reduction, threads, others));
     }
     const ptrdiff_t slices = ceiling(all, results);
     struct reduction_split split = {
@@ -371,8 +371,8 @@ static struct reduction_split split_by_columns(const struct reduction *reduction
         /* One thread combines the results of cuts, which others have just written. */
         const ptrdiff_t blocks =
             wanted * others * all * sum_size > REDUCTION_CUTS_BYTES ? threads : wanted;
-        split.cuts = least(ceiling(blocks, slices * others),
-                           ceiling(reduction->repeated.axis[split.cut].n, 2));
+        split.cuts = size_min(ceiling(blocks, slices * others),
+                              ceiling(reduction->repeated.axis[split.cut].n, 2));
     }
     split.blocks = others * slices * split.cuts;
     split.chunk = ceiling(REDUCTION_CHUNK_BYTES, total_bytes(reduction) / split.blocks + 1);
@@ -426,7 +426,7 @@ static void run_blocks(void *context, int index)
     ptrdiff_t first;
     while (scratch != NULL &&
            (first = atomic_fetch_add(&split->next, split->chunk)) < split->blocks) {
-        const ptrdiff_t end = least(first + split->chunk, split->blocks);
+        const ptrdiff_t end = size_min(first + split->chunk, split->blocks);
         for (ptrdiff_t block = first; block < end; block++) {
             split->run(split, block, scratch);
             if (ends_search(split, block)) {
@@ -471,7 +471,7 @@ static void run_and_finish(struct reduction_split *split, int threads)
     const ptrdiff_t blocks_of_call = split->results << split->halvings;
     const ptrdiff_t at_once = split->blocks / blocks_of_call;
     for (; split->first_call < split->calls && !split->is_found; split->first_call += at_once) {
-        split->blocks = least(at_once, split->calls - split->first_call) * blocks_of_call;
+        split->blocks = size_min(at_once, split->calls - split->first_call) * blocks_of_call;
         run_all_blocks(split, threads);
         finish_elements(split);
     }

@@ -45,7 +45,7 @@ static ptrdiff_t end_of(const struct segments *segments, ptrdiff_t k)
 static ptrdiff_t length_of(const struct segments *segments, ptrdiff_t k)
 {
     /* Unsigned: indices that are surveyed may be anything. */
-    return most((ptrdiff_t)((size_t)end_of(segments, k) - (size_t)segments->indices[k]), 1);
+    return size_max((ptrdiff_t)((size_t)end_of(segments, k) - (size_t)segments->indices[k]), 1);
 }
 
 struct segment_survey {
@@ -63,11 +63,11 @@ static void survey_indices(void *context, int index)
     size_t total = 0;
     bool outside = false;
     while ((first = atomic_fetch_add(&survey->next, MEASURED_AT_ONCE)) < segments->count) {
-        const ptrdiff_t end = least(first + MEASURED_AT_ONCE, segments->count);
+        const ptrdiff_t end = size_min(first + MEASURED_AT_ONCE, segments->count);
         for (ptrdiff_t k = first; k < end; k++) {
             const ptrdiff_t length = length_of(segments, k);
             outside |= (size_t)segments->indices[k] >= (size_t)segments->n;
-            longest = most(longest, length);
+            longest = size_max(longest, length);
             total += (size_t)length;
         }
     }
@@ -177,11 +177,11 @@ static void run_segments(const struct segment_split *split, ptrdiff_t block, cha
     const ptrdiff_t slice = block % split->slices * split->columns;
     const ptrdiff_t range = block / split->slices % split->ranges;
     const ptrdiff_t others = block / split->slices / split->ranges;
-    const ptrdiff_t columns = least(split->columns, axis.n - slice);
+    const ptrdiff_t columns = size_min(split->columns, axis.n - slice);
     const char *data =
         segments->data + slice * axis.step + offset_of(&segments->kept, 1, others, false);
     char *out = segments->out + slice * axis.out_step + offset_of(&segments->kept, 1, others, true);
-    const ptrdiff_t last = least((range + 1) * split->range, segments->count);
+    const ptrdiff_t last = size_min((range + 1) * split->range, segments->count);
     for (ptrdiff_t first = range * split->range, end; first < last; first = end + 1) {
         end = split->long_from == PTRDIFF_MAX ? last : first;
         while (end < last && length_of(segments, end) < split->long_from) {
@@ -218,22 +218,23 @@ static void split_segments(struct segment_split *split, ptrdiff_t average, int t
     const struct axis axis = fastest(&segments->kept);
     const ptrdiff_t item = (ptrdiff_t)segments->conversion.from_size;
     const bool are_columns = axis.n > 1 && labs(axis.step) < labs(segments->step);
-    const ptrdiff_t line = most(LINE_BYTES / item, 1);
+    const ptrdiff_t line = size_max(LINE_BYTES / item, 1);
     ptrdiff_t block_bytes = REDUCTION_CHUNK_BYTES;
     split->columns = 1;
     split->by_rows = are_columns && axis.n >= ROWS_FROM_COLUMNS && kernel->any_order &&
                      !kernel->zeros_tie && segments->conversion.convert == NULL;
     if (split->by_rows) {
-        split->columns = least(axis.n, SUMS_BYTES / (ptrdiff_t)kernel->sum_size);
+        split->columns = size_min(axis.n, SUMS_BYTES / (ptrdiff_t)kernel->sum_size);
     } else if (are_columns) {
         block_bytes = COLUMN_BLOCK_BYTES;
-        split->columns = least(axis.n, most(block_bytes / (average * item) / line, 1) * line);
+        split->columns =
+            size_min(axis.n, size_max(block_bytes / (average * item) / line, 1) * line);
     }
     const ptrdiff_t bytes = split->columns * (average * item + SEGMENT_BYTES);
-    split->range = least(most(block_bytes / bytes, 1), segments->count);
+    split->range = size_min(size_max(block_bytes / bytes, 1), segments->count);
     if (segments->policy->small_blocks && threads > 1) {
-        split->range = least(split->range, 2);
-        split->columns = least(split->columns, ROWS_FROM_COLUMNS);
+        split->range = size_min(split->range, 2);
+        split->columns = size_min(split->columns, ROWS_FROM_COLUMNS);
     }
     split->slices = ceiling(axis.n, split->columns);
     split->ranges = ceiling(segments->count, split->range);
@@ -287,9 +288,9 @@ static ptrdiff_t long_segments_from(const struct segments *segments,
     const ptrdiff_t pays = segments->policy->threshold != 0 ? segments->policy->threshold
                                                             : REDUCTION_THREADS_BYTES / item;
     const ptrdiff_t lines = size_from(&segments->kept, 0);
-    const ptrdiff_t from =
-        most(ceiling(lengths->total, (ptrdiff_t)threads * BLOCKS_PER_THREAD), ceiling(pays, lines));
-    return is_possible && from <= lengths->longest ? most(from, 2) : PTRDIFF_MAX;
+    const ptrdiff_t from = size_max(ceiling(lengths->total, (ptrdiff_t)threads * BLOCKS_PER_THREAD),
+                                    ceiling(pays, lines));
+    return is_possible && from <= lengths->longest ? size_max(from, 2) : PTRDIFF_MAX;
 }
 
 bool segments_compute(const struct segments *segments, const struct segment_lengths *lengths)

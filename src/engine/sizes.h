@@ -4,12 +4,12 @@
 
 #include <stddef.h>
 
-static inline ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
+static inline ptrdiff_t size_min(ptrdiff_t a, ptrdiff_t b)
 {
     return a < b ? a : b;
 }
 
-static inline ptrdiff_t most(ptrdiff_t a, ptrdiff_t b)
+static inline ptrdiff_t size_max(ptrdiff_t a, ptrdiff_t b)
 {
     return a > b ? a : b;
 }
