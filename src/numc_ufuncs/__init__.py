@@ -20,6 +20,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 from ._config import config, get_config, info, last_call, measure_rates, set_config, show_config
+from ._patch import is_patched, patch_numpy, patched, restore_numpy
 from ._ufuncs import own as _own
 from ._ufuncs import parallel
 from ._version import __version__
@@ -38,9 +39,13 @@ __all__ = [
     "config",
     "get_config",
     "info",
+    "is_patched",
     "last_call",
     "measure_rates",
     "parallel",
+    "patch_numpy",
+    "patched",
+    "restore_numpy",
     "set_config",
     "show_config",
 ]

@@ -1,5 +1,6 @@
 """The ufuncs: our own, and `parallel`, which makes one out of any other."""
 
+import functools
 import sys
 import threading
 
@@ -71,6 +72,11 @@ Examples
 _clones: dict[np.ufunc, np.ufunc] = {}
 
 
+@functools.cache
+def _ufuncs_of_numpy():
+    return {v for m in (np, np._core.umath) for v in vars(m).values() if type(v) is np.ufunc}
+
+
 def _has_name_here(ufunc):
     """Whether numc_ufuncs.<name> is the parallel form of this ufunc."""
     return getattr(np, ufunc.__name__, None) is ufunc
@@ -82,6 +88,8 @@ def _scipy_error_handling(ufunc):
     ``scipy.special.errstate`` holds for the calling thread only, so that workers would not see it:
     where it differs from what a new thread has, the calling thread computes alone.
     """
+    if ufunc in _ufuncs_of_numpy():
+        return None  # scipy.special has names for some of them
     special = sys.modules.get("scipy.special")
     modules = [m for name, m in list(sys.modules.items()) if name.startswith("scipy.special")]
     # Some have another name there, or none without an underscore.

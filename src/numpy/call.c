@@ -60,7 +60,8 @@ static bool read_keywords(PyObject *const *args, Py_ssize_t positional, PyObject
         PyObject *keyword = PyTuple_GET_ITEM(keywords, i), *value = args[positional + i];
         if (keyword == out_keyword && *out == NULL) {
             const bool is_single = PyTuple_CheckExact(value) && PyTuple_GET_SIZE(value) == 1;
-            *out = is_single ? PyTuple_GET_ITEM(value, 0) : value;
+            value = is_single ? PyTuple_GET_ITEM(value, 0) : value;
+            *out = value != Py_None ? value : NULL;
         } else if (keyword == where_keyword) {
             *mask = value;
         } else {

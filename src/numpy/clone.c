@@ -25,12 +25,14 @@ struct clone {
     void **data; /* one for each row, and the clone itself in front: see clone_of() */
     struct loop *loops;
     struct gufunc_loop *gufunc_loops;
-    struct loop_reduction *reductions; /* by row */
-    struct reduction_op reduction_op;  /* by type; without a name if there are none */
-    PyObject *original_loops;          /* the original's `_loops` */
+    struct loop_reduction *reductions;  /* by row */
+    struct reduction_op own_reductions; /* by type; without a name if there are none */
+    const struct reduction_op *reduces, *accumulates;
+    PyObject *original_loops; /* the original's `_loops` */
     const Py_ssize_t *loops_count;
     Py_ssize_t loops_seen; /* *loops_count when they were last adopted */
     PyObject *serial_if;
+    _Atomic bool is_patched;
 };
 
 static const char capsule_name[] = "numc_ufuncs.clone";
@@ -129,8 +131,8 @@ static void use_loop_reductions(struct clone *clone)
             continue;
         }
         const int type = original->types[row * original->nargs];
-        clone->reduction_op.name = reduction->kernel.op;
-        clone->reduction_op.of_type[type] = &reduction->kernel;
+        clone->own_reductions.name = reduction->kernel.op;
+        clone->own_reductions.of_type[type] = &reduction->kernel;
         clone->loops[row].engine.zeros_tie = reduction->kernel.zeros_tie;
         if (!reduction->kernel.zeros_tie) {
             clone->loops[row].reduction = &reduction->kernel;
@@ -184,6 +186,12 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
         clone->data[row] = &clone->loops[row];
     }
     use_loop_reductions(clone);
+    clone->accumulates = op == NULL                    ? NULL
+                         : strcmp(op, "add") == 0      ? &reduction_op_add
+                         : strcmp(op, "multiply") == 0 ? &reduction_op_multiply
+                                                       : NULL;
+    clone->reduces =
+        clone->own_reductions.name != NULL ? &clone->own_reductions : clone->accumulates;
     return clone;
 
 no_memory:
@@ -194,8 +202,17 @@ no_memory:
 
 const struct reduction_op *clone_reduction_op(PyObject *clone)
 {
-    const struct reduction_op *op = &clone_of((PyUFuncObject *)clone)->reduction_op;
-    return op->name != NULL ? op : NULL;
+    return clone_of((PyUFuncObject *)clone)->reduces;
+}
+
+const struct reduction_op *clone_accumulation_op(PyObject *clone)
+{
+    return clone_of((PyUFuncObject *)clone)->accumulates;
+}
+
+_Atomic bool *clone_is_patched(PyObject *clone)
+{
+    return &clone_of((PyUFuncObject *)clone)->is_patched;
 }
 
 const struct call_row *clone_row(PyObject *clone, int type)
@@ -221,34 +238,59 @@ static __attribute__((noinline)) int adopt_loops(PyUFuncObject *ufunc)
 
 /* Packages register loops with the original at any time, ml_dtypes when it is imported: the clone
  * gets them at the next call. */
-static PyObject *call_outside_blocks(PyObject *self, PyObject *const *args, size_t count,
-                                     PyObject *keywords)
+static bool call_outside_blocks(PyUFuncObject *ufunc, PyObject *const *args, size_t count,
+                                PyObject *keywords, PyObject **result)
 {
-    const struct clone *clone = clone_of((PyUFuncObject *)self);
-    if (*clone->loops_count != clone->loops_seen && adopt_loops((PyUFuncObject *)self) < 0) {
-        return NULL;
+    const struct clone *clone = clone_of(ufunc);
+    if (*clone->loops_count != clone->loops_seen && adopt_loops(ufunc) < 0) {
+        *result = NULL;
+        return true;
     }
-    PyObject *result;
-    if (call_directly(&clone->calls, args, count, keywords, &result)) {
-        return result;
-    }
-    return numpy_vectorcall(clone->numpy_path, args, count, keywords);
+    return call_directly(&clone->calls, args, count, keywords, result);
 }
 
-static __attribute__((noinline)) PyObject *call_in_block(PyObject *self, PyObject *const *args,
-                                                         size_t count, PyObject *keywords)
+static __attribute__((noinline)) bool call_in_block(PyUFuncObject *ufunc, PyObject *const *args,
+                                                    size_t count, PyObject *keywords,
+                                                    PyObject **result)
 {
     struct options_scope scope;
     options_show(&scope);
-    PyObject *result = call_outside_blocks(self, args, count, keywords);
+    const bool done = call_outside_blocks(ufunc, args, count, keywords, result);
     options_restore(&scope);
+    return done;
+}
+
+bool clone_call_directly(PyObject *clone, PyObject *const *args, size_t count, PyObject *keywords,
+                         PyObject **result)
+{
+    PyUFuncObject *ufunc = (PyUFuncObject *)clone;
+    return options_in_blocks() ? call_in_block(ufunc, args, count, keywords, result)
+                               : call_outside_blocks(ufunc, args, count, keywords, result);
+}
+
+PyObject *clone_call_by_numpy(PyObject *clone, PyObject *const *args, size_t count,
+                              PyObject *keywords)
+{
+    struct options_scope scope;
+    options_enter(&scope);
+    PyObject *result =
+        numpy_vectorcall(clone_of((PyUFuncObject *)clone)->numpy_path, args, count, keywords);
+    options_leave(&scope);
     return result;
 }
 
 static PyObject *call(PyObject *self, PyObject *const *args, size_t count, PyObject *keywords)
 {
-    return options_in_blocks() ? call_in_block(self, args, count, keywords)
-                               : call_outside_blocks(self, args, count, keywords);
+    PyObject *result;
+    return clone_call_directly(self, args, count, keywords, &result)
+               ? result
+               : clone_call_by_numpy(self, args, count, keywords);
+}
+
+bool clone_is_of(PyObject *object, PyObject *original)
+{
+    return object != NULL && Py_IS_TYPE(object, &PyUFunc_Type) &&
+           ((PyUFuncObject *)object)->vectorcall == call && clone_original(object) == original;
 }
 
 PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, PyObject *serial_if)

@@ -4,6 +4,9 @@
 
 #include "numpy_api.h"
 
+#include <stdatomic.h>
+#include <stdbool.h>
+
 struct call_row;
 struct reduction_op;
 
@@ -13,13 +16,28 @@ struct reduction_op;
 PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc,
                       PyObject *serial_if);
 
-/* How it reduces in any order by its own loops; NULL if it does not. */
+/* call_directly(), with the options of open blocks. */
+bool clone_call_directly(PyObject *clone, PyObject *const *args, size_t count, PyObject *keywords,
+                         PyObject **result);
+
+/* NumPy's call of the clone, that is of its inner loops. */
+PyObject *clone_call_by_numpy(PyObject *clone, PyObject *const *args, size_t count,
+                              PyObject *keywords);
+
+/* How it reduces, and accumulates, by kernels; NULL if it does not. */
 const struct reduction_op *clone_reduction_op(PyObject *clone);
+const struct reduction_op *clone_accumulation_op(PyObject *clone);
 
 /* How it computes inputs that are all of one type number; `input` is NULL if it does not. */
 const struct call_row *clone_row(PyObject *clone, int type);
 
 /* What it was made of; a borrowed reference. */
 PyObject *clone_original(PyObject *clone);
+
+/* Whether any object is a clone, and of `original`. */
+bool clone_is_of(PyObject *object, PyObject *original);
+
+/* Whether calls of the original are led to it, in the whole process. */
+_Atomic bool *clone_is_patched(PyObject *clone);
 
 #endif

@@ -1,4 +1,5 @@
-/* Shadows methods of np.ufunc: the attribute of an object comes before the method of its type. */
+/* Shadows methods of np.ufunc: the attribute of an object comes before the method of its type. Under a patch
+ * the methods of NumPy's ufuncs are led here, too: then `called` is NumPy's ufunc, else the clone itself. */
 #include "methods.h"
 
 #include "accumulate_call.h"
@@ -6,6 +7,7 @@
 #include "loop_reduction.h"
 #include "numpy_private.h"
 #include "options.h"
+#include "patch.h"
 #include "reduceat_call.h"
 #include "reduction_call.h"
 #include "reduction_start.h"
@@ -141,16 +143,16 @@ static void note_reason(const char *reason)
     atomic_store_explicit(&reduction_reason, reason, memory_order_relaxed);
 }
 
-static PyObject *reduce_or_leave(const struct reduction_op *op, PyObject *self,
-                                 PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+static PyObject *reduce_or_leave(PyObject *clone, PyObject *called, PyObject *const *args,
+                                 Py_ssize_t count, PyObject *keywords)
 {
     struct reduction_arguments arguments;
     struct reduction_plan plan;
     if (!reduction_arguments_read(&arguments, args, count, keywords)) {
         note_reason("arguments");
-        return numpy_reduce(self, args, count, keywords);
+        return numpy_reduce(called, args, count, keywords);
     }
-    reduction_plan_reduce(&plan, op, &arguments);
+    reduction_plan_reduce(&plan, clone_reduction_op(clone), &arguments);
     const bool has_start = arguments.initial != NULL || arguments.where != NULL;
     if (has_start && plan.way == REDUCE_BY_KERNELS && !reduction_plan_start(&plan)) {
         plan.way = REDUCE_BY_LOOPS;
@@ -167,17 +169,7 @@ static PyObject *reduce_or_leave(const struct reduction_op *op, PyObject *self,
     }
     /* NumPy's ufunc must not see arguments that may be anything. */
     const bool is_numpys = plan.way == REDUCE_BY_NUMPY && !has_start;
-    return numpy_reduce(is_numpys ? clone_original(self) : self, args, count, keywords);
-}
-
-static PyObject *reduce(const struct reduction_op *op, PyObject *self, PyObject *const *args,
-                        Py_ssize_t count, PyObject *keywords)
-{
-    struct options_scope scope;
-    options_enter(&scope);
-    PyObject *result = reduce_or_leave(op, self, args, count, keywords);
-    options_leave(&scope);
-    return result;
+    return numpy_reduce(is_numpys ? clone_original(clone) : clone, args, count, keywords);
 }
 
 /* reduction_arguments_read() knows more of them than accumulate has. */
@@ -195,113 +187,80 @@ static bool are_of_accumulate(Py_ssize_t count, PyObject *keywords)
     return are;
 }
 
-static PyObject *accumulate_or_leave(const struct reduction_op *op, PyObject *self,
-                                     PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+static PyObject *accumulate_or_leave(PyObject *clone, PyObject *called, PyObject *const *args,
+                                     Py_ssize_t count, PyObject *keywords)
 {
+    const struct reduction_op *op = clone_accumulation_op(clone);
     struct reduction_arguments arguments;
     if (!are_of_accumulate(count, keywords) ||
         !reduction_arguments_read(&arguments, args, count, keywords)) {
-        return numpy_accumulate(self, args, count, keywords);
+        return numpy_accumulate(called, args, count, keywords);
     }
-    PyObject *result = accumulate_call(self, op, &arguments);
+    PyObject *result = accumulate_call(clone, op, &arguments);
     if (result != NULL || PyErr_Occurred()) {
         atomic_fetch_add_explicit(&reduced_arrays, 1, memory_order_relaxed);
         return result;
     }
     const bool is_numpys = reduction_plan_accumulate(op, &arguments) == REDUCE_BY_NUMPY;
-    return numpy_accumulate(is_numpys ? clone_original(self) : self, args, count, keywords);
-}
-
-static PyObject *accumulate(const struct reduction_op *op, PyObject *self, PyObject *const *args,
-                            Py_ssize_t count, PyObject *keywords)
-{
-    struct options_scope scope;
-    options_enter(&scope);
-    PyObject *result = accumulate_or_leave(op, self, args, count, keywords);
-    options_leave(&scope);
-    return result;
+    return numpy_accumulate(is_numpys ? clone_original(clone) : clone, args, count, keywords);
 }
 
 /* Segments that kernels do not reduce: short ones go to NumPy's ufunc, because our inner loop's checks would
  * take as long as the segment itself. */
-static PyObject *reduceat_by_numpy(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                                   PyObject *keywords)
+static PyObject *reduceat_by_numpy(PyObject *clone, PyObject *called, PyObject *const *args,
+                                   Py_ssize_t count, PyObject *keywords)
 {
     const Py_ssize_t all = count + (keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0);
-    bool plain = count >= 2 && segments_are_short(args[0], args[1]);
+    bool plain = count >= 2;
     for (Py_ssize_t i = 0; i < all && plain; i++) {
         plain = is_plain(args[i]) && !PyTuple_CheckExact(args[i]);
     }
-    return numpy_reduceat(plain ? clone_original(self) : self, args, count, keywords);
+    PyObject *by = !plain                                 ? called
+                   : segments_are_short(args[0], args[1]) ? clone_original(clone)
+                                                          : clone;
+    return numpy_reduceat(by, args, count, keywords);
 }
 
-static PyObject *reduceat(const struct reduction_op *op, PyObject *self, PyObject *const *args,
-                          Py_ssize_t count, PyObject *keywords)
+static PyObject *reduceat_or_leave(PyObject *clone, PyObject *called, PyObject *const *args,
+                                   Py_ssize_t count, PyObject *keywords)
 {
-    struct options_scope scope;
-    options_enter(&scope);
-    PyObject *result = reduceat_call(op, args, count, keywords);
+    PyObject *result = reduceat_call(clone_reduction_op(clone), args, count, keywords);
     if (result != NULL) {
         atomic_fetch_add_explicit(&reduced_arrays, 1, memory_order_relaxed);
     } else if (!PyErr_Occurred()) {
-        result = reduceat_by_numpy(self, args, count, keywords);
+        result = reduceat_by_numpy(clone, called, args, count, keywords);
     }
-    options_leave(&scope);
     return result;
 }
 
-static PyObject *reduce_by_add(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                               PyObject *keywords)
+typedef PyObject *method_or_leave(PyObject *clone, PyObject *called, PyObject *const *args,
+                                  Py_ssize_t count, PyObject *keywords);
+
+static PyObject *with_options(method_or_leave *method, PyObject *clone, PyObject *called,
+                              PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
-    return reduce(&reduction_op_add, self, args, count, keywords);
+    struct options_scope scope;
+    options_enter(&scope);
+    PyObject *result = method(clone, called, args, count, keywords);
+    options_leave(&scope);
+    return patch_finish(clone, called, result);
 }
 
-static PyObject *reduce_by_multiply(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                                    PyObject *keywords)
+static PyObject *reduce(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
-    return reduce(&reduction_op_multiply, self, args, count, keywords);
+    return with_options(reduce_or_leave, self, self, args, count, keywords);
 }
 
-static PyObject *reduce_by_other(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                                 PyObject *keywords)
+static PyObject *accumulate(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                            PyObject *keywords)
 {
-    return reduce(clone_reduction_op(self), self, args, count, keywords);
+    return with_options(accumulate_or_leave, self, self, args, count, keywords);
 }
 
-static PyObject *accumulate_by_add(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                                   PyObject *keywords)
+static PyObject *reduceat(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                          PyObject *keywords)
 {
-    return accumulate(&reduction_op_add, self, args, count, keywords);
-}
-
-static PyObject *accumulate_by_multiply(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                                        PyObject *keywords)
-{
-    return accumulate(&reduction_op_multiply, self, args, count, keywords);
-}
-
-static PyObject *accumulate_by_other(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                                     PyObject *keywords)
-{
-    return accumulate(NULL, self, args, count, keywords);
-}
-
-static PyObject *reduceat_by_add(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                                 PyObject *keywords)
-{
-    return reduceat(&reduction_op_add, self, args, count, keywords);
-}
-
-static PyObject *reduceat_by_multiply(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                                      PyObject *keywords)
-{
-    return reduceat(&reduction_op_multiply, self, args, count, keywords);
-}
-
-static PyObject *reduceat_by_other(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                                   PyObject *keywords)
-{
-    return reduceat(clone_reduction_op(self), self, args, count, keywords);
+    return with_options(reduceat_or_leave, self, self, args, count, keywords);
 }
 
 /* The docstrings, which hold the signatures, are NumPy's. */
@@ -312,48 +271,28 @@ static PyObject *reduceat_by_other(PyObject *self, PyObject *const *args, Py_ssi
     }
 static PyMethodDef definition_of_at = {"at", FASTCALL(at), METH_FASTCALL, NULL};
 static PyMethodDef definition_of_outer = METHOD("outer", outer);
-enum { ADD, MULTIPLY, OTHER, OPS };
-static PyMethodDef definitions_of_reduce[OPS] = {
-    METHOD("reduce", reduce_by_add),
-    METHOD("reduce", reduce_by_multiply),
-    METHOD("reduce", reduce_by_other),
-};
-static PyMethodDef definitions_of_accumulate[OPS] = {
-    METHOD("accumulate", accumulate_by_add),
-    METHOD("accumulate", accumulate_by_multiply),
-    METHOD("accumulate", accumulate_by_other),
-};
-static PyMethodDef definitions_of_reduceat[OPS] = {
-    METHOD("reduceat", reduceat_by_add),
-    METHOD("reduceat", reduceat_by_multiply),
-    METHOD("reduceat", reduceat_by_other),
-};
+static PyMethodDef definition_of_reduce = METHOD("reduce", reduce);
+static PyMethodDef definition_of_accumulate = METHOD("accumulate", accumulate);
+static PyMethodDef definition_of_reduceat = METHOD("reduceat", reduceat);
 
-/* The function behind np.ufunc.<name>, if it is called with `flags`; its docstring becomes that of the
- * `count` definitions. */
-static PyCFunction numpy_method(const char *name, int flags, PyMethodDef *definitions, int count)
+/* The function behind np.ufunc.<name>, if it is called with `flags`, whose docstring becomes ours. */
+static PyCFunction numpy_method(PyMethodDef *definition, int flags)
 {
-    const char *doc = NULL;
-    const PyCFunction function = private_method(name, flags, &doc);
-    for (int i = 0; i < count; i++) {
-        definitions[i].ml_doc = doc;
-    }
-    return function;
+    return private_method(definition->ml_name, flags, &definition->ml_doc);
 }
 
-static fastcall *numpy_fastcall(const char *name, PyMethodDef *definitions, int count)
+static fastcall *numpy_fastcall(PyMethodDef *definition)
 {
-    return (fastcall *)(void (*)(void))numpy_method(name, METH_FASTCALL | METH_KEYWORDS,
-                                                    definitions, count);
+    return (fastcall *)(void (*)(void))numpy_method(definition, METH_FASTCALL | METH_KEYWORDS);
 }
 
 int methods_initialize(void)
 {
-    numpy_at = numpy_method("at", METH_VARARGS, &definition_of_at, 1);
-    numpy_reduce = numpy_fastcall("reduce", definitions_of_reduce, OPS);
-    numpy_accumulate = numpy_fastcall("accumulate", definitions_of_accumulate, OPS);
-    numpy_reduceat = numpy_fastcall("reduceat", definitions_of_reduceat, OPS);
-    numpy_outer = numpy_fastcall("outer", &definition_of_outer, 1);
+    numpy_at = numpy_method(&definition_of_at, METH_VARARGS);
+    numpy_reduce = numpy_fastcall(&definition_of_reduce);
+    numpy_accumulate = numpy_fastcall(&definition_of_accumulate);
+    numpy_reduceat = numpy_fastcall(&definition_of_reduceat);
+    numpy_outer = numpy_fastcall(&definition_of_outer);
     reduction_plan_initialize();
     return loop_reduction_initialize() < 0 ? -1 : reduction_arguments_initialize();
 }
@@ -382,7 +321,7 @@ static int shadow_by_original(PyObject *clone)
     return 0;
 }
 
-int methods_shadow(PyObject *clone, const char *op)
+int methods_shadow(PyObject *clone)
 {
     /* Without private_allows_clones(), `clone` is NumPy's own ufunc. */
     if (PyUFunc_Type.tp_dictoffset == 0 || !private_allows_clones()) {
@@ -391,14 +330,68 @@ int methods_shadow(PyObject *clone, const char *op)
     if (!private_known[PRIVATE_LOOPS]) {
         return shadow_by_original(clone);
     }
-    const int of_op = op != NULL && strcmp(op, "add") == 0        ? ADD
-                      : op != NULL && strcmp(op, "multiply") == 0 ? MULTIPLY
-                                                                  : OTHER;
     const bool failed =
         (numpy_at != NULL && shadow(clone, &definition_of_at) < 0) ||
-        (numpy_reduce != NULL && shadow(clone, &definitions_of_reduce[of_op]) < 0) ||
-        (numpy_accumulate != NULL && shadow(clone, &definitions_of_accumulate[of_op]) < 0) ||
-        (numpy_reduceat != NULL && shadow(clone, &definitions_of_reduceat[of_op]) < 0) ||
+        (numpy_reduce != NULL && shadow(clone, &definition_of_reduce) < 0) ||
+        (numpy_accumulate != NULL && shadow(clone, &definition_of_accumulate) < 0) ||
+        (numpy_reduceat != NULL && shadow(clone, &definition_of_reduceat) < 0) ||
         (numpy_outer != NULL && shadow(clone, &definition_of_outer) < 0);
     return failed ? -1 : 0;
+}
+
+/* ---- NumPy's methods under a patch ---- */
+
+static PyObject *patched_reduce(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                PyObject *keywords)
+{
+    PyObject *clone = patch_clone(self);
+    return clone == NULL ? numpy_reduce(self, args, count, keywords)
+                         : with_options(reduce_or_leave, clone, self, args, count, keywords);
+}
+
+static PyObject *patched_accumulate(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                    PyObject *keywords)
+{
+    PyObject *clone = patch_clone(self);
+    return clone == NULL ? numpy_accumulate(self, args, count, keywords)
+                         : with_options(accumulate_or_leave, clone, self, args, count, keywords);
+}
+
+static PyObject *patched_reduceat(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                  PyObject *keywords)
+{
+    PyObject *clone = patch_clone(self);
+    return clone == NULL ? numpy_reduceat(self, args, count, keywords)
+                         : with_options(reduceat_or_leave, clone, self, args, count, keywords);
+}
+
+/* NumPy's method does not go through the trampoline of its ufunc. */
+static PyObject *patched_outer(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                               PyObject *keywords)
+{
+    PyObject *result =
+        patch_clone(self) != NULL ? outer_by_call(self, args, count, keywords) : NULL;
+    return result != NULL || PyErr_Occurred() ? result : numpy_outer(self, args, count, keywords);
+}
+
+void methods_lead_here(void)
+{
+    static const struct {
+        const char *name;
+        fastcall *function;
+    } methods[] = {
+        {"reduce", patched_reduce},
+        {"accumulate", patched_accumulate},
+        {"reduceat", patched_reduceat},
+        {"outer", patched_outer},
+    };
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        PyObject *method = PyObject_GetAttrString((PyObject *)&PyUFunc_Type, methods[i].name);
+        if (method != NULL) {
+            private_replace(method, METH_FASTCALL | METH_KEYWORDS,
+                            (PyCFunction)(void (*)(void))methods[i].function);
+        }
+        PyErr_Clear();
+        Py_XDECREF(method);
+    }
 }

@@ -8,9 +8,11 @@
 
 int methods_initialize(void);
 
-/* Gives a clone methods of its own, those of `op` unless it is NULL; from NumPy 2.2 on, before which
- * ufuncs have no attributes. */
-int methods_shadow(PyObject *clone, const char *op);
+/* Gives a clone methods of its own; from NumPy 2.2 on, before which ufuncs have no attributes. */
+int methods_shadow(PyObject *clone);
+
+/* Leads the methods of NumPy's ufuncs here, for those that are patched. */
+void methods_lead_here(void);
 
 /* How many whole arrays kernels have reduced so far, and why they did not reduce the last one; NULL if
  * they did. */

@@ -17,6 +17,7 @@
 #include "methods.h"
 #include "numpy_private.h"
 #include "options.h"
+#include "patch.h"
 #include "reduction_loop.h"
 #include "threads/region.h"
 
@@ -31,10 +32,17 @@ static PyObject *parallel_clone(PyObject *module, PyObject *args)
         return NULL;
     }
     PyObject *clone = clone_ufunc(original, op, doc, serial_if != Py_None ? serial_if : NULL);
-    if (clone != NULL && methods_shadow(clone, op) < 0) {
+    if (clone != NULL && methods_shadow(clone) < 0) {
         Py_CLEAR(clone);
     }
     return clone;
+}
+
+static PyObject *lead_methods(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    methods_lead_here();
+    Py_RETURN_NONE;
 }
 
 static PyObject *make_gufunc(PyObject *module, PyObject *args)
@@ -144,6 +152,8 @@ static PyObject *take_import_warnings(PyObject *module, PyObject *unused)
 static PyMethodDef methods[] = {
     {"parallel_clone", parallel_clone, METH_VARARGS,
      "parallel_clone(ufunc, op, doc, serial_if): a ufunc with the same loops, run on all cores."},
+    {"lead_methods", lead_methods, METH_NOARGS,
+     "Lead methods of NumPy's ufuncs to ours while these are patched."},
     {"make_gufunc", make_gufunc, METH_VARARGS,
      "make_gufunc(name, matmul, vecdot): matvec or vecmat, of the loops of matmul and vecdot."},
     {"regions", regions, METH_NOARGS, "How often several threads ran so far."},
@@ -192,7 +202,8 @@ static int execute(PyObject *module)
     }
     return PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 ||
                    initialize_process() < 0 || options_add_functions(module) < 0 ||
-                   device_functions_add(module) < 0 || internals_add(module) < 0
+                   patch_add_functions(module) < 0 || device_functions_add(module) < 0 ||
+                   internals_add(module) < 0
                ? -1
                : 0;
 }

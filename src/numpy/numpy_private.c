@@ -21,6 +21,8 @@ static void no_loop(char **args, const npy_intp *dimensions, const npy_intp *ste
     (void)args, (void)dimensions, (void)steps, (void)data;
 }
 
+static vectorcallfunc numpys_vectorcall;
+
 /* Whether the fields of a new ufunc are where the headers say. */
 static bool ufunc_is_known(void)
 {
@@ -39,8 +41,15 @@ static bool ufunc_is_known(void)
                        probe->data == data && probe->ntypes == 1 && probe->name == name &&
                        probe->types == types && probe->obj == NULL && probe->userloops == NULL &&
                        probe->core_enabled == 0 && probe->vectorcall != NULL;
+    numpys_vectorcall = known ? probe->vectorcall : NULL;
     Py_XDECREF((PyObject *)probe);
     return known;
+}
+
+bool private_is_free(const PyUFuncObject *ufunc)
+{
+    return private_known[PRIVATE_UFUNC] && ufunc->obj == NULL &&
+           ufunc->vectorcall == numpys_vectorcall;
 }
 
 vectorcallfunc private_take_over(PyUFuncObject *ufunc, PyObject *owner, vectorcallfunc call)
@@ -118,18 +127,37 @@ const Py_ssize_t *private_loops_count(PyObject *loops)
                                       : &unknown;
 }
 
+static PyMethodDef *definition_of(PyObject *callable, int flags)
+{
+    PyMethodDef *definition = NULL;
+    if (Py_IS_TYPE(callable, &PyMethodDescr_Type)) {
+        definition = ((PyMethodDescrObject *)callable)->d_method;
+    } else if (PyCFunction_CheckExact(callable)) {
+        definition = ((PyCFunctionObject *)callable)->m_ml;
+    }
+    return definition != NULL && definition->ml_flags == flags ? definition : NULL;
+}
+
+PyCFunction private_replace(PyObject *callable, int flags, PyCFunction replacement)
+{
+    PyMethodDef *definition = definition_of(callable, flags);
+    const PyCFunction before = definition != NULL ? definition->ml_meth : NULL;
+    if (definition != NULL) {
+        definition->ml_meth = replacement;
+    }
+    return before;
+}
+
 PyCFunction private_method(const char *name, int flags, const char **doc)
 {
     PyObject *method = PyObject_GetAttrString((PyObject *)&PyUFunc_Type, name);
-    PyCFunction function = NULL;
-    if (method != NULL && Py_IS_TYPE(method, &PyMethodDescr_Type)) {
-        const PyMethodDef *definition = ((PyMethodDescrObject *)method)->d_method;
-        function = definition->ml_flags == flags ? definition->ml_meth : NULL;
-        *doc = definition->ml_doc;
-    }
+    const PyMethodDef *definition = method != NULL ? definition_of(method, flags) : NULL;
     PyErr_Clear();
     Py_XDECREF(method); /* its type keeps it */
-    return function;
+    if (definition != NULL) {
+        *doc = definition->ml_doc;
+    }
+    return definition != NULL ? definition->ml_meth : NULL;
 }
 
 static bool methods_are_known(void)

@@ -38,7 +38,7 @@ static inline bool private_allows_clones(void)
            (private_known[PRIVATE_LOOPS] || PyUFunc_Type.tp_dictoffset != 0);
 }
 
-/* The ufunc keeps `owner`, and is called by `call`. Returns NumPy's own vectorcall. */
+/* The ufunc keeps `owner`, and is called by `call`. Returns what called it before. */
 vectorcallfunc private_take_over(PyUFuncObject *ufunc, PyObject *owner, vectorcallfunc call);
 
 /* Gives a ufunc the loops of another one that are outside its type table (strings) and its promoters
@@ -49,8 +49,23 @@ int private_adopt_loops(PyUFuncObject *ufunc, PyUFuncObject *original);
 PyObject *private_loops(const PyUFuncObject *ufunc);
 const Py_ssize_t *private_loops_count(PyObject *loops);
 
+/* Whether NumPy alone has calls of a ufunc, so that they can be taken over. */
+bool private_is_free(const PyUFuncObject *ufunc);
+
+/* What a ufunc keeps that private_take_over() was called for. */
+static inline PyObject *private_kept(const PyUFuncObject *ufunc)
+{
+    return ufunc->obj;
+}
+
 /* The function behind np.ufunc.<name> and its docstring; NULL if it is not called with `flags`. */
 PyCFunction private_method(const char *name, int flags, const char **doc);
+
+/* ---- functions and methods that are written in C ---- */
+
+/* Leads all calls of a function, or of a method of a type, to `replacement`, also those by objects that exist
+ * already. Returns what was called before; NULL, and nothing changes, if it is not called with `flags`. */
+PyCFunction private_replace(PyObject *callable, int flags, PyCFunction replacement);
 
 /* ---- arrays ---- */
 

@@ -17,6 +17,7 @@ static struct {
  * for the block around it. */
 struct block {
     PyObject_HEAD struct options options; /* with those of the blocks around it */
+    PyObject *patched;                    /* a frozenset of NumPy's ufuncs, or NULL */
     struct block *around;                 /* NULL: none */
     bool open;
 };
@@ -39,6 +40,7 @@ static void deallocate(PyObject *object)
     PyTypeObject *type = Py_TYPE(object);
     close_block(block);
     Py_XDECREF((PyObject *)block->around);
+    Py_XDECREF(block->patched);
     PyObject_Free(object);
     Py_DECREF((PyObject *)type);
 }
@@ -128,6 +130,16 @@ struct options options_in_effect(void)
     return options;
 }
 
+bool options_patch(PyObject *ufunc)
+{
+    const struct block *block = first_open(innermost());
+    while (block != NULL &&
+           (block->patched == NULL || PySet_Contains(block->patched, ufunc) != 1)) {
+        block = first_open(block->around);
+    }
+    return block != NULL;
+}
+
 /* ---- Python ---- */
 
 static bool is_within(int value, int most, const char *name)
@@ -173,10 +185,11 @@ static PyObject *set_process_options(PyObject *module, PyObject *args)
 static PyObject *open_block(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *blocks;
+    PyObject *blocks, *patched = NULL;
     struct options named;
-    if (!PyArg_ParseTuple(args, "O!iiii:open_block", &PyList_Type, &blocks, &named.threads,
-                          &named.device, &named.precision, &named.kernel) ||
+    if (!PyArg_ParseTuple(args, "O!iiii|O!:open_block", &PyList_Type, &blocks, &named.threads,
+                          &named.device, &named.precision, &named.kernel, &PyFrozenSet_Type,
+                          &patched) ||
         !are_allowed(&named)) {
         return NULL;
     }
@@ -187,6 +200,7 @@ static PyObject *open_block(PyObject *module, PyObject *args)
     struct block *around = first_open(innermost());
     block->options = around != NULL ? around->options : (struct options){0};
     block->around = (struct block *)Py_XNewRef((PyObject *)around);
+    block->patched = Py_XNewRef(patched);
     block->open = true;
     atomic_fetch_add(&options_open_blocks, 1);
     if (named.threads > 0) {
@@ -273,9 +287,9 @@ static PyMethodDef functions[] = {
      "set_process_options(threads, device, precision, gemm): 0 returns to the default, a negative "
      "number leaves an option as it is."},
     {"open_block", open_block, METH_VARARGS,
-     "open_block(blocks, threads, device, precision, gemm): options of the current context; 0 "
-     "keeps "
-     "what it has. Appends the block to the list."},
+     "open_block(blocks, threads, device, precision, gemm, patched=None): options of the current "
+     "context; 0 keeps what it has. The ufuncs in the frozenset `patched` are led to ours. Appends "
+     "the block to the list."},
     {"close_block", close_one_block, METH_O,
      "close_block(blocks): close the innermost of them, and remove it from the list."},
     {"device_problem", device_problem, METH_VARARGS,

@@ -1,0 +1,147 @@
+"""NumPy's own ufuncs on all cores: the objects stay, what computes them changes."""
+
+import functools
+import threading
+
+import numpy as np
+
+from . import _core
+from ._ufuncs import parallel
+
+
+@functools.cache
+def _patchable():
+    """What can be patched: ufuncs of NumPy by name, those without a public name included."""
+    found = {}
+    for module in (np, np._core.umath):
+        for name, value in vars(module).items():
+            if type(value) is np.ufunc and value.ntypes > 0:
+                found.setdefault(name, value)
+    return found
+
+
+_preparation = threading.Lock()
+
+
+@functools.cache
+def _prepare():
+    """Put the trampolines in place, once and for all; return the ufuncs that have one."""
+    led = set()
+    for ufunc in set(_patchable().values()):
+        clone = parallel(ufunc)
+        if clone is not ufunc and _core.lead_to_clone(ufunc, clone):
+            led.add(ufunc)
+    _core.lead_methods()
+    return led
+
+
+def _ufuncs(names):
+    known = _patchable()
+    if names is None:
+        chosen = set(known.values())
+    else:
+        if isinstance(names, str):
+            raise TypeError(f"names must be a list of names of ufuncs, not the string {names!r}")
+        names = list(names)
+        for name in names:
+            if name not in known:
+                raise ValueError(f"names: numpy has no ufunc {name!r} that can be patched")
+        chosen = {known[name] for name in names}
+    with _preparation:
+        return frozenset(chosen & _prepare())
+
+
+def patch_numpy(names=None):
+    """Lead calls of NumPy's ufuncs to this package, in the whole process.
+
+    The objects stay what they are: `numpy.add`, the operators of arrays, methods such as
+    ``numpy.add.reduce``, and functions that call them, such as `numpy.sum`, compute on all cores
+    from then on, wherever they were imported. Results are NumPy's.
+
+    Parameters
+    ----------
+    names : iterable of str, optional
+        Names of ufuncs, such as ``["add", "matmul"]``; all by default. Others that are patched
+        stay so.
+
+    Raises
+    ------
+    TypeError
+        If `names` is a string.
+    ValueError
+        For a name that no ufunc of NumPy has. Nothing is changed then.
+
+    See Also
+    --------
+    restore_numpy : The way back.
+    patched : For a block of code.
+
+    Examples
+    --------
+    >>> import numpy as np, numc_ufuncs
+    >>> numc_ufuncs.patch_numpy()
+    >>> int((np.arange(10) + 1).sum())
+    55
+    >>> numc_ufuncs.restore_numpy()
+    """
+    for ufunc in _ufuncs(names):
+        _core.set_patched(ufunc, True)
+
+
+def restore_numpy():
+    """Let NumPy compute its ufuncs itself again; what `patched` leads here stays led."""
+    for ufunc in _patchable().values():
+        _core.set_patched(ufunc, False)
+
+
+def is_patched(name=None):
+    """Whether calls from here are led to this package.
+
+    Parameters
+    ----------
+    name : str, optional
+        The name of a ufunc of NumPy; any of them by default.
+
+    Returns
+    -------
+    bool
+    """
+    if name is None:
+        return any(_core.is_patched(ufunc) for ufunc in _patchable().values())
+    if name not in _patchable():
+        raise ValueError(f"name: numpy has no ufunc {name!r} that can be patched")
+    return _core.is_patched(_patchable()[name])
+
+
+class patched:
+    """Lead calls of NumPy's ufuncs to this package within a ``with`` block.
+
+    Parameters
+    ----------
+    names : iterable of str, optional
+        As for `patch_numpy`.
+
+    Notes
+    -----
+    Like the options of `config`, it holds for a context (`contextvars`): other threads and tasks do
+    not see it.
+
+    Examples
+    --------
+    >>> import numpy as np, numc_ufuncs
+    >>> with numc_ufuncs.patched():
+    ...     int(np.add.reduce(np.arange(10)))
+    45
+    """
+
+    def __init__(self, names=None):
+        self._ufuncs = _ufuncs(names)
+        self._blocks = []  # open ones, of all contexts
+
+    def __enter__(self):
+        _core.open_block(self._blocks, 0, 0, 0, 0, self._ufuncs)
+        return self
+
+    def __exit__(self, *exception):
+        _core.close_block(self._blocks)
+        return False

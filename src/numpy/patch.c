@@ -1,0 +1,162 @@
+/* Trampolines: once a ufunc has one, it keeps it, because another thread may be in it at any time. Patching
+ * and restoring only switch a flag that it reads. */
+#include "patch.h"
+
+#include "clone.h"
+#include "dtypes.h"
+#include "numpy_private.h"
+#include "options.h"
+
+/* Overlapping operands of fewer elements gain nothing from threads. */
+enum { LEAST_ELEMENTS = 8192 };
+
+static vectorcallfunc numpy_vectorcall;
+
+/* The clone that a ufunc has been given, NULL if none. */
+static PyObject *given_clone(PyObject *ufunc)
+{
+    PyObject *kept = private_kept((PyUFuncObject *)ufunc);
+    return clone_is_of(kept, ufunc) ? kept : NULL;
+}
+
+static inline bool is_here(PyObject *clone, PyObject *ufunc)
+{
+    return atomic_load_explicit(clone_is_patched(clone), memory_order_relaxed) ||
+           (options_in_blocks() && options_patch(ufunc));
+}
+
+PyObject *patch_clone(PyObject *ufunc)
+{
+    PyObject *clone = given_clone(ufunc);
+    return clone != NULL && is_here(clone, ufunc) ? clone : NULL;
+}
+
+static bool is_ordinary_array(PyObject *object)
+{
+    return PyArray_CheckExact(object) && dtype_is_number(PyArray_TYPE((PyArrayObject *)object));
+}
+
+/* An argument that has no __array_ufunc__ of its own, which would be shown the clone. */
+static bool is_ordinary(PyObject *object)
+{
+    if (PyTuple_CheckExact(object)) {
+        bool are = true;
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object) && are; i++) {
+            PyObject *item = PyTuple_GET_ITEM(object, i);
+            are = item == Py_None || is_ordinary_array(item);
+        }
+        return are;
+    }
+    return is_ordinary_array(object) || PyArray_CheckAnyScalarExact(object) ||
+           PyFloat_CheckExact(object) || PyLong_CheckExact(object) ||
+           PyUnicode_CheckExact(object) || PyComplex_CheckExact(object) || PyBool_Check(object) ||
+           object == Py_None;
+}
+
+/* Whether our inner loops may gain where NumPy has to call them: of products, and of large calls. */
+static bool gains_by_loops(PyObject *called, PyObject *const *args, size_t count,
+                           PyObject *keywords)
+{
+    const Py_ssize_t positional = PyVectorcall_NARGS(count);
+    bool is_large = ((PyUFuncObject *)called)->core_enabled;
+    for (Py_ssize_t i = 0; i < positional && !is_large; i++) {
+        is_large =
+            PyArray_CheckExact(args[i]) && PyArray_SIZE((PyArrayObject *)args[i]) >= LEAST_ELEMENTS;
+    }
+    const Py_ssize_t all = positional + (keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0);
+    for (Py_ssize_t i = 0; i < all && is_large; i++) {
+        is_large = is_ordinary(args[i]);
+    }
+    return is_large;
+}
+
+PyObject *patch_finish(PyObject *clone, PyObject *called, PyObject *result)
+{
+    if (result != NULL || clone == called || !PyErr_ExceptionMatches(PyExc_TypeError)) {
+        return result;
+    }
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    PyObject *named = value != NULL ? PyObject_GetAttrString(value, "ufunc") : NULL;
+    if (named == clone) {
+        PyObject_SetAttrString(value, "ufunc", called);
+    }
+    Py_XDECREF(named);
+    PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
+    return NULL;
+}
+
+static PyObject *call_patched(PyObject *clone, PyObject *called, PyObject *const *args,
+                              size_t count, PyObject *keywords)
+{
+    PyObject *result;
+    if (clone_call_directly(clone, args, count, keywords, &result)) {
+        return result;
+    }
+    return gains_by_loops(called, args, count, keywords)
+               ? patch_finish(clone, called, clone_call_by_numpy(clone, args, count, keywords))
+               : numpy_vectorcall(called, args, count, keywords);
+}
+
+static PyObject *call(PyObject *self, PyObject *const *args, size_t count, PyObject *keywords)
+{
+    PyObject *clone = private_kept((PyUFuncObject *)self);
+    return is_here(clone, self) ? call_patched(clone, self, args, count, keywords)
+                                : numpy_vectorcall(self, args, count, keywords);
+}
+
+/* ---- Python ---- */
+
+static PyObject *lead_to_clone(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *original, *clone;
+    if (!PyArg_ParseTuple(args, "O!O!:lead_to_clone", &PyUFunc_Type, &original, &PyUFunc_Type,
+                          &clone)) {
+        return NULL;
+    }
+    PyUFuncObject *ufunc = (PyUFuncObject *)original;
+    if (clone_is_of(clone, original) && private_is_free(ufunc)) {
+        numpy_vectorcall = private_take_over(ufunc, Py_NewRef(clone), call);
+    }
+    return PyBool_FromLong(given_clone(original) != NULL);
+}
+
+static PyObject *set_patched(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *original;
+    int on;
+    if (!PyArg_ParseTuple(args, "O!p:set_patched", &PyUFunc_Type, &original, &on)) {
+        return NULL;
+    }
+    PyObject *clone = given_clone(original);
+    if (clone != NULL) {
+        atomic_store(clone_is_patched(clone), on);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *is_patched(PyObject *module, PyObject *ufunc)
+{
+    (void)module;
+    return PyBool_FromLong(Py_IS_TYPE(ufunc, &PyUFunc_Type) && patch_clone(ufunc) != NULL);
+}
+
+static PyMethodDef functions[] = {
+    {"lead_to_clone", lead_to_clone, METH_VARARGS,
+     "lead_to_clone(ufunc, clone): lead calls of NumPy's ufunc to its clone while it is patched. "
+     "False if "
+     "something else has its calls."},
+    {"set_patched", set_patched, METH_VARARGS, "set_patched(ufunc, on): in the whole process."},
+    {"is_patched", is_patched, METH_O,
+     "is_patched(ufunc): whether calls from here are led to the clone."},
+    {NULL, NULL, 0, NULL},
+};
+
+int patch_add_functions(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}
