@@ -4,15 +4,25 @@ import functools
 import threading
 
 import numpy as np
+from numpy._core import _multiarray_umath
 
-from . import _core
+from . import _core, _products
 from ._ufuncs import parallel
+
+# Functions that are products, though no ufuncs: by name, what they are in NumPy, and ours.
+_FUNCTIONS = {
+    "dot": (_multiarray_umath.dot, _products.dot),
+    "ndarray.dot": (np.ndarray.dot, _products.dot),
+    "inner": (_multiarray_umath.inner, _products.inner),
+    "vdot": (_multiarray_umath.vdot, _products.vdot),
+    "einsum": (_multiarray_umath.c_einsum, _products.einsum),
+}
 
 
 @functools.cache
 def _patchable():
-    """What can be patched: ufuncs of NumPy by name, those without a public name included."""
-    found = {}
+    """What can be patched, by name: ufuncs, those without a public name included; functions."""
+    found = {name: name for name in _FUNCTIONS if not name.startswith("ndarray.")}
     for module in (np, np._core.umath):
         for name, value in vars(module).items():
             if type(value) is np.ufunc and value.ntypes > 0:
@@ -25,27 +35,32 @@ _preparation = threading.Lock()
 
 @functools.cache
 def _prepare():
-    """Put the trampolines in place, once and for all; return the ufuncs that have one."""
+    """Put the trampolines in place, once and for all; return what has one."""
     led = set()
-    for ufunc in set(_patchable().values()):
-        clone = parallel(ufunc)
-        if clone is not ufunc and _core.lead_to_clone(ufunc, clone):
-            led.add(ufunc)
+    for what in set(_patchable().values()):
+        if isinstance(what, str):
+            continue
+        clone = parallel(what)
+        if clone is not what and _core.lead_to_clone(what, clone):
+            led.add(what)
+    for name, (function, ours) in _FUNCTIONS.items():
+        if _core.lead_function(name, function, ours):
+            led.add(name)
     _core.lead_methods()
     return led
 
 
-def _ufuncs(names):
+def _chosen(names):
     known = _patchable()
     if names is None:
         chosen = set(known.values())
     else:
         if isinstance(names, str):
-            raise TypeError(f"names must be a list of names of ufuncs, not the string {names!r}")
+            raise TypeError(f"names must be a list of names, not the string {names!r}")
         names = list(names)
         for name in names:
             if name not in known:
-                raise ValueError(f"names: numpy has no ufunc {name!r} that can be patched")
+                raise ValueError(f"names: numpy has no {name!r} that can be patched")
         chosen = {known[name] for name in names}
     with _preparation:
         return frozenset(chosen & _prepare())
@@ -56,20 +71,21 @@ def patch_numpy(names=None):
 
     The objects stay what they are: `numpy.add`, the operators of arrays, methods such as
     ``numpy.add.reduce``, and functions that call them, such as `numpy.sum`, compute on all cores
-    from then on, wherever they were imported. Results are NumPy's.
+    from then on, wherever they were imported, and so do `numpy.dot`, `numpy.inner`, `numpy.vdot`
+    and `numpy.einsum` of two operands. Results are NumPy's.
 
     Parameters
     ----------
     names : iterable of str, optional
-        Names of ufuncs, such as ``["add", "matmul"]``; all by default. Others that are patched
-        stay so.
+        Names of ufuncs, such as ``["add", "matmul"]``, and of ``dot``, ``inner``, ``vdot`` and
+        ``einsum``; all by default. Others that are patched stay so.
 
     Raises
     ------
     TypeError
         If `names` is a string.
     ValueError
-        For a name that no ufunc of NumPy has. Nothing is changed then.
+        For any other name. Nothing is changed then.
 
     See Also
     --------
@@ -84,14 +100,14 @@ def patch_numpy(names=None):
     55
     >>> numc_ufuncs.restore_numpy()
     """
-    for ufunc in _ufuncs(names):
-        _core.set_patched(ufunc, True)
+    for what in _chosen(names):
+        _core.set_patched(what, True)
 
 
 def restore_numpy():
-    """Let NumPy compute its ufuncs itself again; what `patched` leads here stays led."""
-    for ufunc in _patchable().values():
-        _core.set_patched(ufunc, False)
+    """Let NumPy compute its calls itself again; what `patched` leads here stays led."""
+    for what in _patchable().values():
+        _core.set_patched(what, False)
 
 
 def is_patched(name=None):
@@ -100,16 +116,16 @@ def is_patched(name=None):
     Parameters
     ----------
     name : str, optional
-        The name of a ufunc of NumPy; any of them by default.
+        As for `patch_numpy`; whether anything is patched by default.
 
     Returns
     -------
     bool
     """
     if name is None:
-        return any(_core.is_patched(ufunc) for ufunc in _patchable().values())
+        return any(_core.is_patched(what) for what in _patchable().values())
     if name not in _patchable():
-        raise ValueError(f"name: numpy has no ufunc {name!r} that can be patched")
+        raise ValueError(f"name: numpy has no {name!r} that can be patched")
     return _core.is_patched(_patchable()[name])
 
 
@@ -135,11 +151,11 @@ class patched:
     """
 
     def __init__(self, names=None):
-        self._ufuncs = _ufuncs(names)
+        self._what = _chosen(names)
         self._blocks = []  # open ones, of all contexts
 
     def __enter__(self):
-        _core.open_block(self._blocks, 0, 0, 0, 0, self._ufuncs)
+        _core.open_block(self._blocks, 0, 0, 0, 0, self._what)
         return self
 
     def __exit__(self, *exception):

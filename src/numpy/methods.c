@@ -387,9 +387,10 @@ void methods_lead_here(void)
     };
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
         PyObject *method = PyObject_GetAttrString((PyObject *)&PyUFunc_Type, methods[i].name);
+        PyCFunction before;
         if (method != NULL) {
             private_replace(method, METH_FASTCALL | METH_KEYWORDS,
-                            (PyCFunction)(void (*)(void))methods[i].function);
+                            (PyCFunction)(void (*)(void))methods[i].function, &before);
         }
         PyErr_Clear();
         Py_XDECREF(method);

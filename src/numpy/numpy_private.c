@@ -138,14 +138,14 @@ static PyMethodDef *definition_of(PyObject *callable, int flags)
     return definition != NULL && definition->ml_flags == flags ? definition : NULL;
 }
 
-PyCFunction private_replace(PyObject *callable, int flags, PyCFunction replacement)
+bool private_replace(PyObject *callable, int flags, PyCFunction replacement, PyCFunction *before)
 {
     PyMethodDef *definition = definition_of(callable, flags);
-    const PyCFunction before = definition != NULL ? definition->ml_meth : NULL;
     if (definition != NULL) {
+        *before = definition->ml_meth;
         definition->ml_meth = replacement;
     }
-    return before;
+    return definition != NULL;
 }
 
 PyCFunction private_method(const char *name, int flags, const char **doc)

@@ -64,8 +64,8 @@ PyCFunction private_method(const char *name, int flags, const char **doc);
 /* ---- functions and methods that are written in C ---- */
 
 /* Leads all calls of a function, or of a method of a type, to `replacement`, also those by objects that exist
- * already. Returns what was called before; NULL, and nothing changes, if it is not called with `flags`. */
-PyCFunction private_replace(PyObject *callable, int flags, PyCFunction replacement);
+ * already; *before is what was called. False, and nothing changes, if it is not called with `flags`. */
+bool private_replace(PyObject *callable, int flags, PyCFunction replacement, PyCFunction *before);
 
 /* ---- arrays ---- */
 

@@ -17,7 +17,7 @@ static struct {
  * for the block around it. */
 struct block {
     PyObject_HEAD struct options options; /* with those of the blocks around it */
-    PyObject *patched;                    /* a frozenset of NumPy's ufuncs, or NULL */
+    PyObject *patched;                    /* a frozenset, or NULL */
     struct block *around;                 /* NULL: none */
     bool open;
 };
@@ -130,11 +130,10 @@ struct options options_in_effect(void)
     return options;
 }
 
-bool options_patch(PyObject *ufunc)
+bool options_patch(PyObject *what)
 {
     const struct block *block = first_open(innermost());
-    while (block != NULL &&
-           (block->patched == NULL || PySet_Contains(block->patched, ufunc) != 1)) {
+    while (block != NULL && (block->patched == NULL || PySet_Contains(block->patched, what) != 1)) {
         block = first_open(block->around);
     }
     return block != NULL;
@@ -288,7 +287,7 @@ static PyMethodDef functions[] = {
      "number leaves an option as it is."},
     {"open_block", open_block, METH_VARARGS,
      "open_block(blocks, threads, device, precision, gemm, patched=None): options of the current "
-     "context; 0 keeps what it has. The ufuncs in the frozenset `patched` are led to ours. Appends "
+     "context; 0 keeps what it has. What is in the frozenset `patched` is led to ours. Appends "
      "the block to the list."},
     {"close_block", close_one_block, METH_O,
      "close_block(blocks): close the innermost of them, and remove it from the list."},

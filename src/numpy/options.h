@@ -59,8 +59,8 @@ static inline void options_leave(const struct options_scope *scope)
 /* The same for an inner loop, with or without the GIL: NumPy calls some by ways of its own. */
 void options_enter_loop(struct options_scope *scope);
 
-/* Whether a block of this context patches the ufunc. */
-bool options_patch(PyObject *ufunc);
+/* Whether a block of this context patches it: a ufunc, or the name of a function. */
+bool options_patch(PyObject *what);
 
 /* Device, precision and kernel of a call of this thread: none is unset. */
 struct options options_in_effect(void);

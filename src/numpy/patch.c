@@ -6,6 +6,7 @@
 #include "dtypes.h"
 #include "numpy_private.h"
 #include "options.h"
+#include "patched_functions.h"
 
 /* Overlapping operands of fewer elements gain nothing from threads. */
 enum { LEAST_ELEMENTS = 8192 };
@@ -124,35 +125,51 @@ static PyObject *lead_to_clone(PyObject *module, PyObject *args)
     return PyBool_FromLong(given_clone(original) != NULL);
 }
 
+static PyObject *lead_function(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *name;
+    PyObject *callable, *replacement;
+    if (!PyArg_ParseTuple(args, "sOO:lead_function", &name, &callable, &replacement)) {
+        return NULL;
+    }
+    return PyBool_FromLong(patched_functions_lead(name, callable, replacement));
+}
+
 static PyObject *set_patched(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *original;
+    PyObject *what;
     int on;
-    if (!PyArg_ParseTuple(args, "O!p:set_patched", &PyUFunc_Type, &original, &on)) {
+    if (!PyArg_ParseTuple(args, "Op:set_patched", &what, &on)) {
         return NULL;
     }
-    PyObject *clone = given_clone(original);
-    if (clone != NULL) {
-        atomic_store(clone_is_patched(clone), on);
+    if (PyUnicode_Check(what)) {
+        patched_functions_switch(what, on);
+    } else if (Py_IS_TYPE(what, &PyUFunc_Type) && given_clone(what) != NULL) {
+        atomic_store(clone_is_patched(given_clone(what)), on);
     }
     Py_RETURN_NONE;
 }
 
-static PyObject *is_patched(PyObject *module, PyObject *ufunc)
+static PyObject *is_patched(PyObject *module, PyObject *what)
 {
     (void)module;
-    return PyBool_FromLong(Py_IS_TYPE(ufunc, &PyUFunc_Type) && patch_clone(ufunc) != NULL);
+    return PyBool_FromLong(PyUnicode_Check(what)
+                               ? patched_functions_is_on(what)
+                               : Py_IS_TYPE(what, &PyUFunc_Type) && patch_clone(what) != NULL);
 }
 
 static PyMethodDef functions[] = {
     {"lead_to_clone", lead_to_clone, METH_VARARGS,
      "lead_to_clone(ufunc, clone): lead calls of NumPy's ufunc to its clone while it is patched. "
-     "False if "
-     "something else has its calls."},
-    {"set_patched", set_patched, METH_VARARGS, "set_patched(ufunc, on): in the whole process."},
+     "False if something else has its calls."},
+    {"lead_function", lead_function, METH_VARARGS,
+     "lead_function(name, callable, replacement): the same for a function."},
+    {"set_patched", set_patched, METH_VARARGS,
+     "set_patched(what, on): a ufunc, or the name of a function, in the whole process."},
     {"is_patched", is_patched, METH_O,
-     "is_patched(ufunc): whether calls from here are led to the clone."},
+     "is_patched(what): whether calls of the ufunc or function from here are led to ours."},
     {NULL, NULL, 0, NULL},
 };
 
