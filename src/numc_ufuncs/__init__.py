@@ -8,6 +8,12 @@ is at hand in that form: ``numc_ufuncs.exp`` is ``parallel(numpy.exp)``.
 import sys as _sys
 import warnings as _warnings
 
+from . import _run
+
+if _run.python_options() is not None and _sys.argv[1:2] == ["run"]:
+    # Before NumPy is loaded; and a program is run even if the rest of this package is broken.
+    _run.main(_sys.argv[2:])
+
 import numpy as _np
 
 try:
@@ -20,19 +26,13 @@ except ModuleNotFoundError as error:
     ) from error
 
 from ._config import config, get_config, info, last_call, measure_rates, set_config, show_config
+from ._ipython import load_ipython_extension, unload_ipython_extension
 from ._patch import is_patched, patch_numpy, patched, restore_numpy
 from ._ufuncs import own as _own
 from ._ufuncs import parallel
 from ._version import __version__
 
 globals().update(_own)
-
-for _text in _core.take_import_warnings():
-    try:
-        _warnings.warn(_text, RuntimeWarning, stacklevel=2)
-    except RuntimeWarning:
-        # Warnings are errors here; but a bad variable is no reason for an import to fail.
-        print(f"numc_ufuncs: RuntimeWarning: {_text}", file=_sys.stderr)
 
 __all__ = [
     "__version__",
@@ -41,6 +41,7 @@ __all__ = [
     "info",
     "is_patched",
     "last_call",
+    "load_ipython_extension",
     "measure_rates",
     "parallel",
     "patch_numpy",
@@ -48,6 +49,7 @@ __all__ = [
     "restore_numpy",
     "set_config",
     "show_config",
+    "unload_ipython_extension",
 ]
 __all__ += list(_own)
 
@@ -62,3 +64,11 @@ def __getattr__(name):
 
 def __dir__():
     return sorted({*globals(), *(n for n, v in vars(_np).items() if type(v) is _np.ufunc)})
+
+
+for _text in (*_core.take_import_warnings(), *_run.patch_problems()):
+    try:
+        _warnings.warn(_text, RuntimeWarning, stacklevel=2)
+    except RuntimeWarning:
+        # Warnings are errors here; but a bad variable is no reason for an import to fail.
+        print(f"numc_ufuncs: RuntimeWarning: {_text}", file=_sys.stderr)

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from . import _bench
+from . import _bench, _run, _startup_file
 from ._config import show_config
 from ._version import __version__
 
@@ -58,6 +58,16 @@ def _parser():
     bench.add_argument(
         "--plot", metavar="FILE", type=_plottable, help="draw the ratios into FILE (matplotlib)"
     )
+    # What follows it is read in _run.py, mostly before this module is imported.
+    commands.add_parser("run", add_help=False, help="run a program with NumPy patched")
+    install = commands.add_parser(
+        "install-startup",
+        help="write the start-up file, which has NumPy patched where NUMC_PATCH=1 is set",
+        description="Write a file into this Python's folder of packages that has NumPy patched in "
+        "all programs that run with NUMC_PATCH=1 in the environment, and does nothing in others.",
+    )
+    install.add_argument("--user", action="store_true", help="into the folder of the user")
+    commands.add_parser("remove-startup", help="remove the start-up file")
     return parser
 
 
@@ -79,6 +89,9 @@ def _run_bench(options):
 
 def main(arguments=None):
     """Run the command line; return the exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["run"]:
+        _run.main(arguments[1:])
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
@@ -86,6 +99,10 @@ def main(arguments=None):
             show_config()
         elif options.command == "bench":
             return _run_bench(options)
+        elif options.command == "install-startup":
+            print(*_startup_file.install(options.user), sep="\n")
+        elif options.command == "remove-startup":
+            print(*_startup_file.remove(), sep="\n")
         else:
             parser.print_help()
     except KeyboardInterrupt:

@@ -4,7 +4,7 @@ import operator
 
 import numpy as np
 
-from . import _core
+from . import _core, _startup_file
 from ._version import __version__
 
 # As numbers, in the C part (options.h). A kind of devices alone, "cuda", is the first of them.
@@ -196,7 +196,8 @@ def info():
         ``version``, ``numpy`` (versions), ``isa`` (instruction set in use), ``isa_available``,
         ``threads``, ``threads_reason`` (which rule set the number), ``device``, ``devices``,
         ``cuda`` (whether the part for GPUs was built, and what it lacks), ``rates_file`` (what
-        `measure_rates` replaces; None where nothing can be kept).
+        `measure_rates` replaces; None where nothing can be kept), ``startup`` (the start-up file,
+        which has NumPy patched in programs that run with ``NUMC_PATCH=1``; None without one).
     """
     found = _core.devices()
     isa, available = _core.isas()
@@ -215,6 +216,7 @@ def info():
         ],
         **{kind: problem or "ready" for kind, _, problem in found},
         "rates_file": _core.rates_file(),
+        "startup": _startup_file.find(),
     }
 
 

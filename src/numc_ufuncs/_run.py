@@ -1,0 +1,124 @@
+"""``python -m numc_ufuncs run``: Python again, in an environment that has NumPy patched.
+
+Imports neither NumPy nor what needs it: BLAS reads the environment when it is loaded.
+"""
+
+import argparse
+import os
+import sys
+
+PACKAGE = "numc_ufuncs"
+STARTUP_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_startup")
+# Its threads spin for 2**26 cycles after a product by default, in the way of ours: 2**4 is the
+# least that it knows.
+BLAS_VARIABLE, BLAS_TIMEOUT = "OPENBLAS_THREAD_TIMEOUT", "4"
+MOST_THREADS = 65536
+# Options with a value, which is not the program's name.
+WITH_VALUE = ("--threads",)
+
+
+def _threads(text):
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= MOST_THREADS:
+        raise argparse.ArgumentTypeError(f"must be an integer from 1 to {MOST_THREADS}: {text!r}")
+    return text
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {PACKAGE} run",
+        usage="%(prog)s [options] [script | -m module | -c code | -] [arguments]",
+        description="Run a program, or without one an interactive session, as python does, with "
+        "NumPy patched: in the program and in the processes that it starts.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--threads", metavar="N", type=_threads, help="use N threads at most (NUMC_NUM_THREADS)"
+    )
+    parser.add_argument(
+        "--quiet", action="store_true", help="do not say on stderr what was set in the environment"
+    )
+    return parser
+
+
+def _split(arguments):
+    """The options of `run`, and what follows them: Python's command line."""
+    i = 0
+    while i < len(arguments) and (arguments[i] == "-h" or arguments[i].startswith("--")):
+        i += 2 if arguments[i] in WITH_VALUE else 1
+    return arguments[:i], arguments[i:]
+
+
+def python_options():
+    """The interpreter's own options before ``-m numc_ufuncs``; None if that was not its command."""
+    arguments = getattr(sys, "argv", [])
+    before = sys.orig_argv[1 : len(sys.orig_argv) - len(arguments) + 1]
+    if arguments[:1] != ["-m"] or not before:  # that is argv[0] while the module is looked for
+        return None
+    *options, last = before
+    if last == PACKAGE and options:  # -m numc_ufuncs, -um numc_ufuncs
+        last = options.pop()
+    elif last.endswith(PACKAGE):  # -mnumc_ufuncs
+        last = last.removesuffix(PACKAGE)
+    if not (last.startswith("-") and last.endswith("m")):
+        return None
+    return [*options, last[:-1]] if last != "-m" else options
+
+
+def settings(environment, options):
+    """What is to be set in an environment."""
+    paths = [path for path in (environment.get("PYTHONPATH"),) if path]
+    if STARTUP_FOLDER not in os.pathsep.join(paths).split(os.pathsep):
+        paths.insert(0, STARTUP_FOLDER)
+    new = {"NUMC_PATCH": "1", "PYTHONPATH": os.pathsep.join(paths)}
+    if options.threads:
+        new["NUMC_NUM_THREADS"] = options.threads
+    if BLAS_VARIABLE not in environment:
+        new[BLAS_VARIABLE] = BLAS_TIMEOUT
+    return new
+
+
+def _problem():
+    """What keeps the interpreter from finding our sitecustomize."""
+    if sys.flags.no_site or sys.flags.ignore_environment:
+        return (
+            "Python's options -I, -E and -S keep it from being told of a patch; with a start-up "
+            f"file (python -m {PACKAGE} install-startup), NUMC_PATCH=1 works under -I and -E"
+        )
+    if os.pathsep in STARTUP_FOLDER:
+        return f"PYTHONPATH cannot name a folder with {os.pathsep!r} in it: {STARTUP_FOLDER}"
+    return None
+
+
+def main(arguments):
+    """Replace this process by the program. Returns never."""
+    own, rest = _split(arguments)
+    parser = _parser()
+    options = parser.parse_args(own)
+    if rest and rest[0].startswith("-") and rest[0] != "-" and rest[0][:2] not in ("-m", "-c"):
+        parser.error(f"unknown option {rest[0]}; those of Python go before -m {PACKAGE}")
+    problem = _problem()
+    if problem:
+        parser.error(problem)
+    new = settings(os.environ, options)
+    if not options.quiet:
+        print(f"{PACKAGE}: set", *(f"{k}={v}" for k, v in new.items()), file=sys.stderr, flush=True)
+    command = [sys.executable, *(python_options() or []), *rest]
+    os.execve(sys.executable, command, {**os.environ, **new})
+
+
+def patch_problems():
+    """Patch NumPy if ``NUMC_PATCH`` is set; return what went wrong, as lines of text.
+
+    The package calls it at the end of its import.
+    """
+    if os.environ.get("NUMC_PATCH", "") in ("", "0"):
+        return []
+    from ._patch import is_patched, patch_numpy
+
+    try:
+        patch_numpy()
+    except Exception as error:
+        return [f"NumPy is not patched: {type(error).__name__}: {error}"]
+    if not is_patched():
+        return ["NumPy is not patched: the parts that a patch needs are not as they are known here"]
+    return []
