@@ -3,7 +3,6 @@
 Imports neither NumPy nor what needs it: BLAS reads the environment when it is loaded.
 """
 
-import argparse
 import os
 import sys
 
@@ -17,13 +16,14 @@ MOST_THREADS = 65536
 WITH_VALUE = ("--threads",)
 
 
-def _threads(text):
-    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= MOST_THREADS:
-        raise argparse.ArgumentTypeError(f"must be an integer from 1 to {MOST_THREADS}: {text!r}")
-    return text
-
-
 def _parser():
+    import argparse  # only here: every import of the package imports this module
+
+    def threads(text):
+        if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MOST_THREADS):
+            raise argparse.ArgumentTypeError(f"{text!r} is no integer from 1 to {MOST_THREADS}")
+        return text
+
     parser = argparse.ArgumentParser(
         prog=f"python -m {PACKAGE} run",
         usage="%(prog)s [options] [script | -m module | -c code | -] [arguments]",
@@ -32,7 +32,7 @@ def _parser():
         allow_abbrev=False,
     )
     parser.add_argument(
-        "--threads", metavar="N", type=_threads, help="use N threads at most (NUMC_NUM_THREADS)"
+        "--threads", metavar="N", type=threads, help="use N threads at most (NUMC_NUM_THREADS)"
     )
     parser.add_argument(
         "--quiet", action="store_true", help="do not say on stderr what was set in the environment"
