@@ -178,7 +178,8 @@ class TestPatch:
             "t.start(); t.join()",
             "import ctypes\nimport_ = ctypes.pythonapi.PyImport_ImportModule\n"
             "import_.restype = ctypes.py_object; import_(b'numpy')",
-            "import sys; sys.meta_path.insert(1, object())",
+            "import sys; class_ = type('Old', (), {'find_module': lambda self, *args: None})\n"
+            "sys.meta_path.insert(1, class_())",
             "import sys; import numc_ufuncs_startup; numc_ufuncs_startup.start()",
         ],
     )
