@@ -53,7 +53,6 @@ class _Finder:
 
     def _extend(self, loader):
         """Shadow a method of the loader, once: nobody sees another loader than without us."""
-        execute = getattr(loader, "exec_module", None)
 
         def exec_module(module):
             if module.__name__ != "numpy":  # a loader of several modules
@@ -65,8 +64,8 @@ class _Finder:
             _import_package()
 
         try:
-            attributes = vars(loader)
+            attributes, execute = vars(loader), loader.exec_module
             attributes["exec_module"] = exec_module
-        except TypeError as error:  # without a __dict__, or a class
+        except (AttributeError, TypeError) as error:  # no loader; without a __dict__; a class
             sys.meta_path.remove(self)
             report(error)

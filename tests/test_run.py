@@ -213,6 +213,46 @@ assert len(seen) == 8
 """
         assert printed(run("-c", code + PRINT_PATCHED)) == "True"
 
+    def test_start_may_be_called_again(self):
+        """Python 3.15 calls entry points twice in a virtual environment."""
+        code = """
+import numc_ufuncs_startup, sys
+numc_ufuncs_startup.start()
+print(*(type(finder).__module__ for finder in sys.meta_path if not isinstance(finder, type)))
+"""
+        assert printed(run("-c", code)).count("numc_ufuncs_startup") == 1
+
+    def test_a_loader_of_several_modules(self):
+        code = """
+import importlib.machinery, sys
+class Finder:
+    loaders = {}
+    def find_spec(self, name, path, target):
+        if name in ("numpy", "colorsys"):
+            spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+            self.loaders[name], spec.loader = spec.loader, self
+            return spec
+    def create_module(self, spec): pass
+    def exec_module(self, module): self.loaders[module.__name__].exec_module(module)
+finder = Finder()
+sys.meta_path.insert(1, finder)
+sys.meta_path[0].find_spec("numpy")
+import colorsys
+assert "numc_ufuncs" not in sys.modules
+import numpy
+assert not vars(finder)
+"""
+        assert printed(run("-c", code + PRINT_PATCHED)) == "True"
+
+    def test_after_another_thread_imported_numpy(self):
+        code = """
+import sys
+finder = sys.meta_path[0]
+import numpy
+assert finder not in sys.meta_path and finder.find_spec("numpy") is None
+"""
+        assert printed(run("-c", code)) == ""
+
     def test_leaves_no_trace(self):
         code = """
 import sys, numpy
@@ -229,6 +269,12 @@ print([x for x in sys.meta_path if "numc" in type(x).__module__], sorted(vars(nu
     def test_a_program_can_turn_it_off(self, off):
         code = f"import os; os.environ['NUMC_PATCH'] = {off!r}\n" + PRINT_PATCHED
         assert printed(run("-c", code)) == "False"
+
+    def test_numpy_is_there_already(self):
+        """As another start-up file may have imported it."""
+        code = "import os, numpy, numc_ufuncs_startup; os.environ['NUMC_PATCH'] = '1'\n"
+        code += "numc_ufuncs_startup.start()\n"
+        assert printed(python("-c", code + PRINT_PATCHED)) == "True"
 
     def test_importing_the_package_is_enough(self, monkeypatch):
         code = "import numc_ufuncs; print(numc_ufuncs.is_patched())"
@@ -481,8 +527,8 @@ class TestStartupFile:
         assert printed(own("-c", PRINT_PATCHED, NUMC_PATCH="1")) == "True"
         assert printed(own("-I", "-c", PRINT_PATCHED, NUMC_PATCH="1")) == "True"
         assert printed(own("-c", PRINT_PATCHED)) == "False"
-        assert printed(own("-c", PRINT_PATCHED, NUMC_PATCH="0")) == "False"
-        loaded = "import sys; print([x for x in sys.modules if x.startswith('num')])"
+        loaded = "import sys; print([x for x in sys.modules if x.startswith('numc')])"
+        assert "'numc_ufuncs'" not in printed(own("-c", "import numpy;" + loaded, NUMC_PATCH="0"))
         assert printed(own("-c", loaded)) == "[]"
         assert printed(own("-c", loaded, NUMC_PATCH="1")) == "['numc_ufuncs_startup']"
         assert printed(own.command("run", "--quiet", "-c", PRINT_PATCHED)) == "True"

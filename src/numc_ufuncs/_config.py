@@ -4,7 +4,7 @@ import operator
 
 import numpy as np
 
-from . import _core, _startup_file
+from . import _core
 from ._version import __version__
 
 # As numbers, in the C part (options.h). A kind of devices alone, "cuda", is the first of them.
@@ -199,6 +199,8 @@ def info():
         `measure_rates` replaces; None where nothing can be kept), ``startup`` (the start-up file,
         which has NumPy patched in programs that run with ``NUMC_PATCH=1``; None without one).
     """
+    from . import _startup_file  # here: pathlib would double the time of our import
+
     found = _core.devices()
     isa, available = _core.isas()
     threads, reason, device, _, _ = _core.get_options()
