@@ -131,6 +131,24 @@ def test_random_calls_are_drawn_and_measured():
     assert "slower than NumPy" in result.stdout.splitlines()[-1]
 
 
+def test_programs_are_measured_both_ways(tmp_path):
+    path, picture = tmp_path / "figures.json", tmp_path / "figures.svg"
+    script = REPOSITORY / "benchmarks" / "programs.py"
+    files = "--json", str(path), "--plot", str(picture)
+    command = [sys.executable, script, "--quick", "--runs", "1", "--programs", "kmeans", "kalman"]
+    result = subprocess.run([*command, *files], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    rows = json.loads(path.read_text())["rows"]
+    assert [row["program"] for row in rows] == ["kmeans", "kalman"]
+    for row in rows:
+        assert row["same"] is True
+        assert row["ratio"] == row["numpy_seconds"] / row["our_seconds"]
+        assert min(row["peak_bytes"].values()) > 1 << 20
+        assert min(row["start_seconds"].values()) > 0
+    assert "geometric mean of 1 programs" in result.stdout
+    assert picture.stat().st_size > 1000
+
+
 def test_without_arguments_prints_help():
     result = subprocess.run([sys.executable, "-m", "numc_ufuncs"], capture_output=True, text=True)
     assert result.returncode == 0
