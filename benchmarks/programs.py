@@ -153,12 +153,13 @@ def summary(rows, runs):
 
 
 def plot(rows, title, path):
-    """Draw the ratios as bars: what is slower, and what has nothing to gain, in other colours."""
+    """Draw the ratios as bars: those of small arrays, and losses, in other colours."""
     from matplotlib.figure import Figure  # optional: the extra `plot`
+    from matplotlib.ticker import LogLocator
 
     groups = {
         "large arrays": ("tab:blue", lambda row: is_large(row) and row["ratio"] >= 1),
-        "nothing to gain": ("tab:gray", lambda row: not is_large(row) and row["ratio"] >= 1),
+        "small arrays, objects": ("tab:gray", lambda row: not is_large(row) and row["ratio"] >= 1),
         "slower": ("tab:red", lambda row: row["ratio"] < 1),
     }
     rows = sorted(rows, key=lambda row: row["ratio"])
@@ -175,7 +176,10 @@ def plot(rows, title, path):
         end = max(row["ratio"], 1), i
         axes.annotate(f"{row['ratio']:.2f}", end, (3, 0), textcoords="offset points", va="center")
     axes.set_yticks(range(len(rows)), [f"{r['program']} ({r['field']})" for r in rows], fontsize=8)
-    axes.set(title=title, xlabel="NumPy time / our time")
+    axes.set(title=title, xlabel="NumPy time / our time", xscale="log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("")
     axes.margins(x=0.08)
     axes.axvline(1, color="gray", linewidth=1)
     axes.legend(loc="lower right")
