@@ -28,6 +28,7 @@ except ModuleNotFoundError as error:
 from ._config import config, get_config, info, last_call, measure_rates, set_config, show_config
 from ._ipython import load_ipython_extension, unload_ipython_extension
 from ._patch import is_patched, patch_numpy, patched, restore_numpy
+from ._profile import profile
 from ._ufuncs import own as _own
 from ._ufuncs import parallel
 from ._version import __version__
@@ -46,6 +47,7 @@ __all__ = [
     "parallel",
     "patch_numpy",
     "patched",
+    "profile",
     "restore_numpy",
     "set_config",
     "show_config",

@@ -32,7 +32,7 @@ def _has_device():
 
 
 def _has_no_errors(product):
-    """Whether there is nothing that NumPy, from 2.4 on, would report by the name of its function."""
+    """Whether there is nothing that NumPy would report by the name of its own function."""
     return product.dtype.kind in "bui" or bool(np.isfinite(product).all())
 
 

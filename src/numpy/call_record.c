@@ -1,11 +1,13 @@
 #include "call_record.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static _Thread_local struct {
     const char *op, *device, *reason;
     double seconds;
     int threads;
+    unsigned long long offloads;
     char device_copy[64], reason_copy[512];
 } record;
 
@@ -28,6 +30,12 @@ void call_record_set(const char *op, const char *device, const char *reason, dou
     snprintf(record.reason_copy, sizeof record.reason_copy, "%s", reason);
     record.device = record.device_copy;
     record.reason = record.reason_copy;
+    record.offloads += strcmp(device, "cpu") != 0;
+}
+
+unsigned long long call_record_offloads(void)
+{
+    return record.offloads;
 }
 
 PyObject *call_record_get(PyObject *module, PyObject *unused)

@@ -9,6 +9,7 @@
 #include "matmul_loop.h"
 #include "numpy_private.h"
 #include "options.h"
+#include "profile.h"
 #include "reduction_loop.h"
 #include "reduction_plan.h"
 
@@ -260,17 +261,46 @@ static __attribute__((noinline)) bool call_in_block(PyUFuncObject *ufunc, PyObje
     return done;
 }
 
-bool clone_call_directly(PyObject *clone, PyObject *const *args, size_t count, PyObject *keywords,
-                         PyObject **result)
+static inline bool call_without_numpy(PyObject *clone, PyObject *const *args, size_t count,
+                                      PyObject *keywords, PyObject **result)
 {
     PyUFuncObject *ufunc = (PyUFuncObject *)clone;
     return options_in_blocks() ? call_in_block(ufunc, args, count, keywords, result)
                                : call_outside_blocks(ufunc, args, count, keywords, result);
 }
 
-PyObject *clone_call_by_numpy(PyObject *clone, PyObject *const *args, size_t count,
-                              PyObject *keywords)
+static __attribute__((noinline)) PyObject *call_profiled(PyObject *clone, PyObject *called,
+                                                         PyObject *const *args, size_t count,
+                                                         PyObject *keywords,
+                                                         clone_by_numpy *by_numpy)
 {
+    struct profile_sample sample;
+    PyObject *result;
+    profile_begin(&sample);
+    const bool by_ours = call_without_numpy(clone, args, count, keywords, &result);
+    if (!by_ours) {
+        result = by_numpy(clone, called, args, count, keywords);
+    }
+    profile_end(&sample, called, NULL, by_ours, args, PyVectorcall_NARGS(count), keywords, result);
+    return result;
+}
+
+PyObject *clone_call(PyObject *clone, PyObject *called, PyObject *const *args, size_t count,
+                     PyObject *keywords, clone_by_numpy *by_numpy)
+{
+    PyObject *result;
+    if (profile_is_on()) {
+        return call_profiled(clone, called, args, count, keywords, by_numpy);
+    }
+    return call_without_numpy(clone, args, count, keywords, &result)
+               ? result
+               : by_numpy(clone, called, args, count, keywords);
+}
+
+PyObject *clone_call_by_numpy(PyObject *clone, PyObject *called, PyObject *const *args,
+                              size_t count, PyObject *keywords)
+{
+    (void)called;
     struct options_scope scope;
     options_enter(&scope);
     PyObject *result =
@@ -281,10 +311,7 @@ PyObject *clone_call_by_numpy(PyObject *clone, PyObject *const *args, size_t cou
 
 static PyObject *call(PyObject *self, PyObject *const *args, size_t count, PyObject *keywords)
 {
-    PyObject *result;
-    return clone_call_directly(self, args, count, keywords, &result)
-               ? result
-               : clone_call_by_numpy(self, args, count, keywords);
+    return clone_call(self, self, args, count, keywords, clone_call_by_numpy);
 }
 
 bool clone_is_of(PyObject *object, PyObject *original)

@@ -16,13 +16,14 @@ struct reduction_op;
 PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc,
                       PyObject *serial_if);
 
-/* call_directly(), with the options of open blocks. */
-bool clone_call_directly(PyObject *clone, PyObject *const *args, size_t count, PyObject *keywords,
-                         PyObject **result);
+/* A call, as `called`: the clone itself, or its original. What needs NumPy's machinery goes to `by_numpy`. */
+typedef PyObject *clone_by_numpy(PyObject *clone, PyObject *called, PyObject *const *args,
+                                 size_t count, PyObject *keywords);
+PyObject *clone_call(PyObject *clone, PyObject *called, PyObject *const *args, size_t count,
+                     PyObject *keywords, clone_by_numpy *by_numpy);
 
 /* NumPy's call of the clone, that is of its inner loops. */
-PyObject *clone_call_by_numpy(PyObject *clone, PyObject *const *args, size_t count,
-                              PyObject *keywords);
+clone_by_numpy clone_call_by_numpy;
 
 /* How it reduces, and accumulates, by kernels; NULL if it does not. */
 const struct reduction_op *clone_reduction_op(PyObject *clone);

@@ -8,6 +8,7 @@
 #include "numpy_private.h"
 #include "options.h"
 #include "patch.h"
+#include "profile.h"
 #include "reduceat_call.h"
 #include "reduction_call.h"
 #include "reduction_start.h"
@@ -144,7 +145,7 @@ static void note_reason(const char *reason)
 }
 
 static PyObject *reduce_or_leave(PyObject *clone, PyObject *called, PyObject *const *args,
-                                 Py_ssize_t count, PyObject *keywords)
+                                 Py_ssize_t count, PyObject *keywords, bool *by_ours)
 {
     struct reduction_arguments arguments;
     struct reduction_plan plan;
@@ -162,7 +163,7 @@ static PyObject *reduce_or_leave(PyObject *clone, PyObject *called, PyObject *co
     if (plan.way == REDUCE_BY_KERNELS) {
         PyObject *result = reduction_run(&plan);
         if (result != NULL || PyErr_Occurred()) {
-            atomic_fetch_add_explicit(&reduced_arrays, 1, memory_order_relaxed);
+            *by_ours = true;
             return result;
         }
         note_reason("no memory, or zeros of both signs");
@@ -188,7 +189,7 @@ static bool are_of_accumulate(Py_ssize_t count, PyObject *keywords)
 }
 
 static PyObject *accumulate_or_leave(PyObject *clone, PyObject *called, PyObject *const *args,
-                                     Py_ssize_t count, PyObject *keywords)
+                                     Py_ssize_t count, PyObject *keywords, bool *by_ours)
 {
     const struct reduction_op *op = clone_accumulation_op(clone);
     struct reduction_arguments arguments;
@@ -198,7 +199,7 @@ static PyObject *accumulate_or_leave(PyObject *clone, PyObject *called, PyObject
     }
     PyObject *result = accumulate_call(clone, op, &arguments);
     if (result != NULL || PyErr_Occurred()) {
-        atomic_fetch_add_explicit(&reduced_arrays, 1, memory_order_relaxed);
+        *by_ours = true;
         return result;
     }
     const bool is_numpys = reduction_plan_accumulate(op, &arguments) == REDUCE_BY_NUMPY;
@@ -222,45 +223,59 @@ static PyObject *reduceat_by_numpy(PyObject *clone, PyObject *called, PyObject *
 }
 
 static PyObject *reduceat_or_leave(PyObject *clone, PyObject *called, PyObject *const *args,
-                                   Py_ssize_t count, PyObject *keywords)
+                                   Py_ssize_t count, PyObject *keywords, bool *by_ours)
 {
     PyObject *result = reduceat_call(clone_reduction_op(clone), args, count, keywords);
-    if (result != NULL) {
-        atomic_fetch_add_explicit(&reduced_arrays, 1, memory_order_relaxed);
-    } else if (!PyErr_Occurred()) {
-        result = reduceat_by_numpy(clone, called, args, count, keywords);
-    }
-    return result;
+    *by_ours = result != NULL || PyErr_Occurred();
+    return *by_ours ? result : reduceat_by_numpy(clone, called, args, count, keywords);
 }
 
-typedef PyObject *method_or_leave(PyObject *clone, PyObject *called, PyObject *const *args,
-                                  Py_ssize_t count, PyObject *keywords);
+static const struct method {
+    const char *name;
+    PyObject *(*run)(PyObject *clone, PyObject *called, PyObject *const *args, Py_ssize_t count,
+                     PyObject *keywords, bool *by_ours);
+    fastcall *const *numpys;
+} method_reduce = {"reduce", reduce_or_leave, &numpy_reduce},
+  method_accumulate = {"accumulate", accumulate_or_leave, &numpy_accumulate},
+  method_reduceat = {"reduceat", reduceat_or_leave, &numpy_reduceat};
 
-static PyObject *with_options(method_or_leave *method, PyObject *clone, PyObject *called,
-                              PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+static PyObject *run(const struct method *method, PyObject *clone, PyObject *called,
+                     PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
     struct options_scope scope;
+    struct profile_sample sample;
+    bool by_ours = false;
+    const bool is_profiled = profile_is_on();
+    if (is_profiled) {
+        profile_begin(&sample);
+    }
     options_enter(&scope);
-    PyObject *result = method(clone, called, args, count, keywords);
+    PyObject *result = method->run(clone, called, args, count, keywords, &by_ours);
     options_leave(&scope);
+    if (is_profiled) {
+        profile_end(&sample, called, method->name, by_ours, args, count, keywords, result);
+    }
+    if (by_ours) {
+        atomic_fetch_add_explicit(&reduced_arrays, 1, memory_order_relaxed);
+    }
     return patch_finish(clone, called, result);
 }
 
 static PyObject *reduce(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
-    return with_options(reduce_or_leave, self, self, args, count, keywords);
+    return run(&method_reduce, self, self, args, count, keywords);
 }
 
 static PyObject *accumulate(PyObject *self, PyObject *const *args, Py_ssize_t count,
                             PyObject *keywords)
 {
-    return with_options(accumulate_or_leave, self, self, args, count, keywords);
+    return run(&method_accumulate, self, self, args, count, keywords);
 }
 
 static PyObject *reduceat(PyObject *self, PyObject *const *args, Py_ssize_t count,
                           PyObject *keywords)
 {
-    return with_options(reduceat_or_leave, self, self, args, count, keywords);
+    return run(&method_reduceat, self, self, args, count, keywords);
 }
 
 /* The docstrings, which hold the signatures, are NumPy's. */
@@ -341,28 +356,30 @@ int methods_shadow(PyObject *clone)
 
 /* ---- NumPy's methods under a patch ---- */
 
+static PyObject *run_patched(const struct method *method, PyObject *self, PyObject *const *args,
+                             Py_ssize_t count, PyObject *keywords)
+{
+    PyObject *clone = patch_clone(self);
+    return clone == NULL ? (*method->numpys)(self, args, count, keywords)
+                         : run(method, clone, self, args, count, keywords);
+}
+
 static PyObject *patched_reduce(PyObject *self, PyObject *const *args, Py_ssize_t count,
                                 PyObject *keywords)
 {
-    PyObject *clone = patch_clone(self);
-    return clone == NULL ? numpy_reduce(self, args, count, keywords)
-                         : with_options(reduce_or_leave, clone, self, args, count, keywords);
+    return run_patched(&method_reduce, self, args, count, keywords);
 }
 
 static PyObject *patched_accumulate(PyObject *self, PyObject *const *args, Py_ssize_t count,
                                     PyObject *keywords)
 {
-    PyObject *clone = patch_clone(self);
-    return clone == NULL ? numpy_accumulate(self, args, count, keywords)
-                         : with_options(accumulate_or_leave, clone, self, args, count, keywords);
+    return run_patched(&method_accumulate, self, args, count, keywords);
 }
 
 static PyObject *patched_reduceat(PyObject *self, PyObject *const *args, Py_ssize_t count,
                                   PyObject *keywords)
 {
-    PyObject *clone = patch_clone(self);
-    return clone == NULL ? numpy_reduceat(self, args, count, keywords)
-                         : with_options(reduceat_or_leave, clone, self, args, count, keywords);
+    return run_patched(&method_reduceat, self, args, count, keywords);
 }
 
 /* NumPy's method does not go through the trampoline of its ufunc. */

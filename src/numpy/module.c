@@ -18,6 +18,7 @@
 #include "numpy_private.h"
 #include "options.h"
 #include "patch.h"
+#include "profile.h"
 #include "reduction_loop.h"
 #include "threads/region.h"
 
@@ -202,8 +203,8 @@ static int execute(PyObject *module)
     }
     return PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 ||
                    initialize_process() < 0 || options_add_functions(module) < 0 ||
-                   patch_add_functions(module) < 0 || device_functions_add(module) < 0 ||
-                   internals_add(module) < 0
+                   patch_add_functions(module) < 0 || profile_add_functions(module) < 0 ||
+                   device_functions_add(module) < 0 || internals_add(module) < 0
                ? -1
                : 0;
 }

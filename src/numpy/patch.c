@@ -89,22 +89,19 @@ PyObject *patch_finish(PyObject *clone, PyObject *called, PyObject *result)
     return NULL;
 }
 
-static PyObject *call_patched(PyObject *clone, PyObject *called, PyObject *const *args,
-                              size_t count, PyObject *keywords)
+static PyObject *call_by_numpy(PyObject *clone, PyObject *called, PyObject *const *args,
+                               size_t count, PyObject *keywords)
 {
-    PyObject *result;
-    if (clone_call_directly(clone, args, count, keywords, &result)) {
-        return result;
-    }
     return gains_by_loops(called, args, count, keywords)
-               ? patch_finish(clone, called, clone_call_by_numpy(clone, args, count, keywords))
+               ? patch_finish(clone, called,
+                              clone_call_by_numpy(clone, called, args, count, keywords))
                : numpy_vectorcall(called, args, count, keywords);
 }
 
 static PyObject *call(PyObject *self, PyObject *const *args, size_t count, PyObject *keywords)
 {
     PyObject *clone = private_kept((PyUFuncObject *)self);
-    return is_here(clone, self) ? call_patched(clone, self, args, count, keywords)
+    return is_here(clone, self) ? clone_call(clone, self, args, count, keywords, call_by_numpy)
                                 : numpy_vectorcall(self, args, count, keywords);
 }
 

@@ -1,7 +1,7 @@
 """Runs a test suite of NumPy's against our ufuncs: ``pytest -p plugin``.
 
 ``NUMC_SUITE`` is the mode: ``plain`` changes nothing; ``swap`` puts our ufuncs in the place of
-NumPy's, wherever a module of NumPy names them; ``redirect`` swaps and leads operators to ours, too.
+NumPy's, wherever a module of NumPy names them; ``patch`` is ``numc_ufuncs.patch_numpy()``.
 ``NUMC_SUITE_POLICY`` is, in JSON, what ``_numc_test.set_policy`` is given.
 ``NUMC_SUITE_REPORT`` is the file to write, in JSON.
 """
@@ -47,15 +47,17 @@ def pytest_configure():
     import numc_ufuncs
     from numc_ufuncs._ufuncs import OWN
 
+    if MODE == "patch":
+        numc_ufuncs.patch_numpy()
     for name in filter(np.__dict__.__contains__, OWN):
         theirs, ours = getattr(np, name), getattr(numc_ufuncs, name)
-        _swap(theirs, ours)
-        _numc_test.count_calls(ours)
-        if MODE == "redirect":
-            _numc_test.redirect(theirs, ours)
-    # Bound methods behind ndarray.sum, prod, max, min, any and all.
-    for name, ufunc in METHODS.items():
-        setattr(np._core._methods, f"umr_{name}", getattr(numc_ufuncs, ufunc).reduce)
+        if MODE == "swap":
+            _swap(theirs, ours)
+        _numc_test.count_calls(ours if MODE == "swap" else theirs)
+    if MODE == "swap":
+        # Bound methods behind ndarray.sum, prod, max, min, any and all.
+        for name, ufunc in METHODS.items():
+            setattr(np._core._methods, f"umr_{name}", getattr(numc_ufuncs, ufunc).reduce)
     numc_ufuncs.set_config(threads=THREADS)
     _numc_test.set_policy(*json.loads(os.environ["NUMC_SUITE_POLICY"]))
     _threads_run_before = numc_ufuncs._core.regions()
@@ -76,7 +78,7 @@ def pytest_runtest_logreport(report):
 
 
 def _counts():
-    counts = {"calls": None, "operators": None, "regions": None, "short": None}
+    counts = {"calls": None, "regions": None, "short": None}
     if MODE != "plain":
         import _numc_test
 
@@ -84,10 +86,7 @@ def _counts():
 
         counts["regions"] = numc_ufuncs._core.regions() - _threads_run_before
         counts["short"] = sum(numc_ufuncs._core.short_calls())
-        ours = [getattr(numc_ufuncs, name) for name in numc_ufuncs._ufuncs.OWN]
-        calls = _numc_test.calls()
-        counts["calls"] = sum(n for ufunc, n in calls.items() if ufunc in ours)
-        counts["operators"] = sum(n for ufunc, n in calls.items() if ufunc not in ours)
+        counts["calls"] = sum(_numc_test.calls().values())
     return counts
 
 
@@ -95,9 +94,8 @@ def pytest_terminal_summary(terminalreporter):
     counts = _counts()
     if MODE != "plain":
         terminalreporter.write_line(
-            f"numc_ufuncs, mode {MODE}: {counts['calls']} calls were ours, {counts['operators']} "
-            f"of them by operators; {counts['short']} took the short way, "
-            f"{counts['regions']} ran on several threads"
+            f"numc_ufuncs, mode {MODE}: {counts['calls']} calls were ours, {counts['short']} took "
+            f"the short way, {counts['regions']} ran on several threads"
         )
     path = os.environ.get("NUMC_SUITE_REPORT")
     if path:
