@@ -262,7 +262,7 @@ print([x for x in sys.meta_path if "numc" in type(x).__module__], sorted(vars(nu
 
     def test_without_numpy_nothing_is_loaded(self):
         code = "import sys, json; print([x for x in sys.modules if x.split('.')[0] in {!r}])"
-        code = code.format(["numpy", "numc_ufuncs", "argparse"])
+        code = code.format(["numpy", "numc_ufuncs"])
         assert printed(run("-c", code)) == "[]"
 
     @pytest.mark.parametrize("off", ["", "0"])
@@ -486,9 +486,10 @@ class TestSettings:
             environment = {} if before is None else {"PYTHONPATH": before}
             assert _run.settings(environment, options)["PYTHONPATH"] == after
 
-    def test_threads(self):
+    @pytest.mark.parametrize("option", ["--threads 1", "--threads=1", "--threads=1 --"])
+    def test_threads(self, option):
         code = "import numpy, sys; print(sys.modules['numc_ufuncs'].info()['threads'])"
-        assert printed(run("--threads", "1", "-c", code)) == "1"
+        assert printed(run(*option.split(), "-c", code)) == "1"
 
 
 class Environment:

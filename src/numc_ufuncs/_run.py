@@ -11,7 +11,6 @@ STARTUP_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_star
 # Its threads spin for 2**26 cycles after a product by default, in the way of ours: 2**4 is the
 # least that it knows.
 BLAS_VARIABLE, BLAS_TIMEOUT = "OPENBLAS_THREAD_TIMEOUT", "4"
-MOST_THREADS = 65536
 # Options with a value, which is not the program's name.
 WITH_VALUE = ("--threads",)
 
@@ -20,8 +19,8 @@ def _parser():
     import argparse  # only here: every import of the package imports this module
 
     def threads(text):
-        if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MOST_THREADS):
-            raise argparse.ArgumentTypeError(f"{text!r} is no integer from 1 to {MOST_THREADS}")
+        if not (text.isascii() and text.isdecimal() and int(text) >= 1):
+            raise argparse.ArgumentTypeError(f"{text!r} is no integer of at least 1")
         return text
 
     parser = argparse.ArgumentParser(
