@@ -43,6 +43,8 @@ def _split(arguments):
     """The options of `run`, and what follows them: Python's command line."""
     i = 0
     while i < len(arguments) and (arguments[i] == "-h" or arguments[i].startswith("--")):
+        if arguments[i] == "--":  # Python's sign, too, that a name follows
+            break
         i += 2 if arguments[i] in WITH_VALUE else 1
     return arguments[:i], arguments[i:]
 
@@ -93,7 +95,8 @@ def main(arguments):
     own, rest = _split(arguments)
     parser = _parser()
     options = parser.parse_args(own)
-    if rest and rest[0].startswith("-") and rest[0] != "-" and rest[0][:2] not in ("-m", "-c"):
+    known = not rest or not rest[0].startswith("-") or rest[0][:2] in ("-", "--", "-m", "-c")
+    if not known:
         parser.error(f"unknown option {rest[0]}; those of Python go before -m {PACKAGE}")
     problem = _problem()
     if problem:
