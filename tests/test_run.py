@@ -147,11 +147,12 @@ class TestIsPython:
     def test_options_of_python(self, options):
         self.check("-c", WITHOUT_NUMPY, before=options, input="")
 
-    @pytest.mark.parametrize("form", [["-um", "numc_ufuncs"], ["-mnumc_ufuncs"]])
+    @pytest.mark.parametrize("form", ["-m numc_ufuncs", "-OBm numc_ufuncs", "-OBmnumc_ufuncs"])
     def test_other_ways_to_write_it(self, form):
-        done = python(*form, "run", "--quiet", "-c", "import sys; print(sys.argv, sys.orig_argv)")
-        expected = python(*(["-u"] if "-um" in form else []), *done.args[-2:])
-        assert printed(done) == printed(expected)
+        code = "import sys; print(sys.argv, sys.flags, sys.orig_argv[1:])"
+        found = python(*form.split(), "run", "--quiet", "-c", code)
+        expected = python(*(["-OB"] if "-OB" in form else []), "-c", code)
+        assert printed(found) == printed(expected)
 
     def test_the_folder_with_sitecustomize_is_not_on_the_path(self):
         code = "import sys; print([x for x in sys.path if 'startup' in x])"
