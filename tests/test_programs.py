@@ -2,11 +2,14 @@
 
 import importlib
 import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import numc_ufuncs as nc
 
 REPOSITORY = Path(__file__).parent.parent
 FOLDER = REPOSITORY / "examples" / "programs"
@@ -41,6 +44,20 @@ def benchmark(monkeypatch):
 
 def test_every_program_is_measured(benchmark):
     assert sorted(benchmark.PROGRAMS) == PROGRAMS
+
+
+def test_most_elements_of_large_arrays_are_computed_here(benchmark, monkeypatch):
+    large = [name for name in PROGRAMS if benchmark.PROGRAMS[name].elements >= benchmark.LARGE]
+    assert len(large) >= 12
+    for name in large:
+        program = str(FOLDER / f"{name}.py")
+        monkeypatch.setattr(sys, "argv", [program, "--small"])
+        with nc.patched(), nc.profile() as p:
+            runpy.run_path(program, run_name="__main__")
+        elements = {"NumPy": 0, "one thread": 0, "threads": 0}
+        for row in p.rows:
+            elements[row["way"]] += row["elements"]
+        assert elements["NumPy"] < elements["one thread"] + elements["threads"], name
 
 
 def stand_in(seconds, printed):
