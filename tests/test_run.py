@@ -1,5 +1,6 @@
 """Unchanged programs: `run`, the start-up file, IPython. What differs from Python is the patch."""
 
+import json
 import os
 import pkgutil
 import shutil
@@ -607,3 +608,65 @@ print(numc_ufuncs.is_patched())
         environment = {**os.environ, "IPYTHONDIR": str(tmp_path)}
         done = python("-m", "IPython", "--quick", tmp_path / "session.ipy", env=environment)
         assert done.stdout.split() == ["False", "True", "True", "False"], done
+
+
+class TestReports:
+    """--profile, --check and --fail-on-fallback."""
+
+    PROGRAM = (
+        "import numpy as np\na = np.ones(1000)\nfor i in range(3):\n    a = a * 2\nprint(a[0])\n"
+    )
+    OBJECTS = "import numpy as np\nnp.ones(3, object) + 1\n"
+
+    def run(self, code, tmp_path, *options):
+        (tmp_path / "program.py").write_text(code)
+        return run(*options, tmp_path / "program.py", cwd=tmp_path)
+
+    def test_profile(self, tmp_path):
+        done = self.run(self.PROGRAM, tmp_path, "--profile")
+        assert (done.returncode, done.stdout) == (0, "8.0\n")
+        assert "numc_ufuncs: 3 calls took" in done.stderr
+        assert "multiply" in done.stderr and "program.py:4" in done.stderr
+
+    def test_json_and_plot(self, tmp_path):
+        pytest.importorskip("matplotlib")
+        done = self.run(self.PROGRAM, tmp_path, "--json", "p.json", "--plot", "p.svg")
+        assert printed(done) == "8.0"
+        rows = json.loads((tmp_path / "p.json").read_text())["rows"]
+        assert [(row["ufunc"], row["calls"], row["line"]) for row in rows] == [("multiply", 3, 4)]
+        assert "multiply" in (tmp_path / "p.svg").read_text()
+
+    def test_a_file_that_cannot_be_written(self, tmp_path):
+        done = self.run(self.PROGRAM, tmp_path, "--json", "nowhere/p.json")
+        assert (done.returncode, done.stdout) == (1, "8.0\n")
+        assert "nowhere" in done.stderr and "Traceback" not in done.stderr
+
+    def test_check(self, tmp_path):
+        done = self.run(self.PROGRAM, tmp_path, "--check")
+        assert (done.returncode, done.stdout) == (0, "8.0\n")
+        assert "checked 4 calls: 0 differ" in done.stderr
+
+    def test_check_finds_a_difference(self, tmp_path):
+        wrong = "import numc_ufuncs._check as c\nc._difference = lambda expected, found: 'wrong'\n"
+        done = self.run(wrong + self.PROGRAM, tmp_path, "--check")
+        assert done.returncode == 1
+        assert "checked 4 calls: 4 differ" in done.stderr
+        assert (
+            "first: multiply(float64[1000], int)" in done.stderr and "program.py:6" in done.stderr
+        )
+
+    def test_fallbacks(self, tmp_path):
+        done = self.run(self.OBJECTS, tmp_path, "--fail-on-fallback")
+        assert done.returncode == 1
+        assert "NumPy computed 1 calls of add(object)" in done.stderr
+        assert self.run(self.PROGRAM, tmp_path, "--fail-on-fallback").returncode == 0
+
+    def test_children_do_not_report(self, tmp_path):
+        code = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {self.PROGRAM!r}])\n"
+        done = self.run(code + "import numpy", tmp_path, "--profile")
+        assert done.stderr.count("calls took") == 1
+
+    def test_programs_that_fail_report_too(self, tmp_path):
+        done = self.run(self.PROGRAM + "1 / 0", tmp_path, "--profile")
+        assert done.returncode == 1
+        assert "3 calls took" in done.stderr and "ZeroDivisionError" in done.stderr

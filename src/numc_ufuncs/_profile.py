@@ -1,6 +1,5 @@
 """Which calls a program makes, what computes them, and where they are."""
 
-import json
 import os
 import time
 from collections import defaultdict
@@ -152,6 +151,8 @@ class profile:
         -------
         str
         """
+        import json  # here: an import of the package should take no longer for it
+
         return json.dumps({"seconds": self.seconds, "rows": self.rows}, indent=1)
 
     def plot(self, file):

@@ -12,7 +12,7 @@ STARTUP_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_star
 # least that it knows.
 BLAS_VARIABLE, BLAS_TIMEOUT = "OPENBLAS_THREAD_TIMEOUT", "4"
 # Options with a value, which is not the program's name.
-WITH_VALUE = ("--threads",)
+WITH_VALUE = ("--threads", "--json", "--plot")
 
 
 def _parser():
@@ -32,6 +32,25 @@ def _parser():
     )
     parser.add_argument(
         "--threads", metavar="N", type=threads, help="use N threads at most (NUMC_NUM_THREADS)"
+    )
+    parser.add_argument(
+        "--profile",
+        action="store_true",
+        help="print at the end which ufuncs were called, what computed them, and the lines that took most",
+    )
+    parser.add_argument("--json", metavar="FILE", help="write the profile to FILE")
+    parser.add_argument("--plot", metavar="FILE", help="draw the profile into FILE (matplotlib)")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="let NumPy compute every call, too; print how many differ by more than rounding and "
+        "the first of them, and exit with 1",
+    )
+    parser.add_argument(
+        "--fail-on-fallback",
+        dest="strict",
+        action="store_true",
+        help="exit with 1 if NumPy's own loops computed what ours could have gained from",
     )
     parser.add_argument(
         "--quiet", action="store_true", help="do not say on stderr what was set in the environment"
@@ -75,6 +94,11 @@ def settings(environment, options):
         new["NUMC_NUM_THREADS"] = options.threads
     if BLAS_VARIABLE not in environment:
         new[BLAS_VARIABLE] = BLAS_TIMEOUT
+    from . import _report
+
+    asked = _report.setting(options)
+    if asked:
+        new[_report.VARIABLE] = asked
     return new
 
 
@@ -115,10 +139,12 @@ def patch_problems():
     """
     if os.environ.get("NUMC_PATCH", "") in ("", "0"):
         return []
+    from . import _report
     from ._patch import is_patched, patch_numpy
 
     try:
         patch_numpy()
+        _report.start()
     except Exception as error:
         return [f"NumPy is not patched: {type(error).__name__}: {error}"]
     if not is_patched():

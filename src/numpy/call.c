@@ -60,8 +60,9 @@ static bool read_keywords(PyObject *const *args, Py_ssize_t positional, PyObject
         PyObject *keyword = PyTuple_GET_ITEM(keywords, i), *value = args[positional + i];
         if (keyword == out_keyword && *out == NULL) {
             const bool is_single = PyTuple_CheckExact(value) && PyTuple_GET_SIZE(value) == 1;
-            value = is_single ? PyTuple_GET_ITEM(value, 0) : value;
-            *out = value != Py_None ? value : NULL;
+            *out = is_single                      ? PyTuple_GET_ITEM(value, 0)
+                   : operands_asks_for_new(value) ? NULL
+                                                  : value;
         } else if (keyword == where_keyword) {
             *mask = value;
         } else {
@@ -114,6 +115,7 @@ static bool read_operands(struct ufunc_call *call, PyObject *const *args, size_t
     const int inputs = call->table->inputs;
     PyObject *out, *mask;
     if (!read_keywords(args, PyVectorcall_NARGS(count), keywords, inputs, &out, &mask) ||
+        (out == NULL && keywords != NULL && call->table->is_product) || /* out=... */
         (mask != NULL && (call->table->is_product || !is_usual_mask(mask, out))) ||
         !read_inputs(call, args)) {
         return false;

@@ -3,6 +3,7 @@
 
 #include "call.h"
 #include "call_table.h"
+#include "check.h"
 #include "dtypes.h"
 #include "elementwise_loop.h"
 #include "loop_reduction.h"
@@ -269,10 +270,8 @@ static inline bool call_without_numpy(PyObject *clone, PyObject *const *args, si
                                : call_outside_blocks(ufunc, args, count, keywords, result);
 }
 
-static __attribute__((noinline)) PyObject *call_profiled(PyObject *clone, PyObject *called,
-                                                         PyObject *const *args, size_t count,
-                                                         PyObject *keywords,
-                                                         clone_by_numpy *by_numpy)
+static PyObject *call_profiled(PyObject *clone, PyObject *called, PyObject *const *args,
+                               size_t count, PyObject *keywords, clone_by_numpy *by_numpy)
 {
     struct profile_sample sample;
     PyObject *result;
@@ -285,12 +284,30 @@ static __attribute__((noinline)) PyObject *call_profiled(PyObject *clone, PyObje
     return result;
 }
 
+static __attribute__((noinline)) PyObject *call_observed(PyObject *clone, PyObject *called,
+                                                         PyObject *const *args, size_t count,
+                                                         PyObject *keywords,
+                                                         clone_by_numpy *by_numpy)
+{
+    if (!check_is_on()) {
+        return call_profiled(clone, called, args, count, keywords, by_numpy);
+    }
+    if (check_is_inside()) {
+        return numpy_vectorcall(clone_original(clone), args, count, keywords);
+    }
+    PyObject *expected =
+        check_before(called, "__call__", args, PyVectorcall_NARGS(count), keywords);
+    return expected == NULL ? NULL
+                            : check_after(expected, call_profiled(clone, called, args, count,
+                                                                  keywords, by_numpy));
+}
+
 PyObject *clone_call(PyObject *clone, PyObject *called, PyObject *const *args, size_t count,
                      PyObject *keywords, clone_by_numpy *by_numpy)
 {
     PyObject *result;
-    if (profile_is_on()) {
-        return call_profiled(clone, called, args, count, keywords, by_numpy);
+    if (profile_is_on() || check_is_on()) {
+        return call_observed(clone, called, args, count, keywords, by_numpy);
     }
     return call_without_numpy(clone, args, count, keywords, &result)
                ? result

@@ -3,6 +3,7 @@
 #include "methods.h"
 
 #include "accumulate_call.h"
+#include "check.h"
 #include "clone.h"
 #include "loop_reduction.h"
 #include "numpy_private.h"
@@ -261,21 +262,36 @@ static PyObject *run(const struct method *method, PyObject *clone, PyObject *cal
     return patch_finish(clone, called, result);
 }
 
+static PyObject *run_or_check(const struct method *method, PyObject *clone, PyObject *called,
+                              PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    if (!check_is_on()) {
+        return run(method, clone, called, args, count, keywords);
+    }
+    if (check_is_inside()) {
+        return (*method->numpys)(clone_original(clone), args, count, keywords);
+    }
+    PyObject *expected = check_before(called, method->name, args, count, keywords);
+    return expected == NULL
+               ? NULL
+               : check_after(expected, run(method, clone, called, args, count, keywords));
+}
+
 static PyObject *reduce(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
-    return run(&method_reduce, self, self, args, count, keywords);
+    return run_or_check(&method_reduce, self, self, args, count, keywords);
 }
 
 static PyObject *accumulate(PyObject *self, PyObject *const *args, Py_ssize_t count,
                             PyObject *keywords)
 {
-    return run(&method_accumulate, self, self, args, count, keywords);
+    return run_or_check(&method_accumulate, self, self, args, count, keywords);
 }
 
 static PyObject *reduceat(PyObject *self, PyObject *const *args, Py_ssize_t count,
                           PyObject *keywords)
 {
-    return run(&method_reduceat, self, self, args, count, keywords);
+    return run_or_check(&method_reduceat, self, self, args, count, keywords);
 }
 
 /* The docstrings, which hold the signatures, are NumPy's. */
@@ -361,7 +377,7 @@ static PyObject *run_patched(const struct method *method, PyObject *self, PyObje
 {
     PyObject *clone = patch_clone(self);
     return clone == NULL ? (*method->numpys)(self, args, count, keywords)
-                         : run(method, clone, self, args, count, keywords);
+                         : run_or_check(method, clone, self, args, count, keywords);
 }
 
 static PyObject *patched_reduce(PyObject *self, PyObject *const *args, Py_ssize_t count,

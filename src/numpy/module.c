@@ -3,6 +3,7 @@
 #include "numpy_api.h"
 
 #include "call.h"
+#include "check.h"
 #include "clone.h"
 #include "device_functions.h"
 #include "elementwise_call.h"
@@ -204,7 +205,8 @@ static int execute(PyObject *module)
     return PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 ||
                    initialize_process() < 0 || options_add_functions(module) < 0 ||
                    patch_add_functions(module) < 0 || profile_add_functions(module) < 0 ||
-                   device_functions_add(module) < 0 || internals_add(module) < 0
+                   check_add_functions(module) < 0 || device_functions_add(module) < 0 ||
+                   internals_add(module) < 0
                ? -1
                : 0;
 }

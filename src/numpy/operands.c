@@ -25,6 +25,12 @@ npy_intp operands_size(PyArrayObject *const array[], int count)
     return size;
 }
 
+bool operands_asks_for_new(PyObject *out)
+{
+    return out == Py_None ||
+           (out == Py_Ellipsis && PyArray_GetNDArrayCFeatureVersion() >= API_OF_NUMPY_2_3);
+}
+
 bool array_is_plain(PyArrayObject *array)
 {
     return PyArray_ISALIGNED(array) && PyArray_ISNOTSWAPPED(array) &&

@@ -18,6 +18,10 @@ struct ufunc_call {
     convert_elements *convert[CALL_MOST_OPERANDS]; /* arrays of another dtype; NULL: of the row's */
 };
 
+/* Whether `out=` asks for a new array: None, and from NumPy 2.3 on `...`, which differs from it where the
+ * result has no axes. */
+bool operands_asks_for_new(PyObject *out);
+
 /* An output that was not given; NULL with an exception. */
 static inline PyArrayObject *operands_new_output(const struct ufunc_call *call, int ndim,
                                                  const npy_intp shape[], bool is_fortran)

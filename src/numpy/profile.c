@@ -164,10 +164,11 @@ void profile_begin(struct profile_sample *sample)
 }
 
 /* Why NumPy computed it: what a reader can do something about. */
-static const char *reason_of(PyObject *const *args, Py_ssize_t count, PyObject *keywords,
-                             npy_intp elements)
+static const char *reason_of(const char *method, PyObject *const *args, Py_ssize_t count,
+                             PyObject *keywords, npy_intp elements)
 {
     int arrays = 0;
+    count = method != NULL && count > 1 ? 1 : count; /* the others are options */
     for (Py_ssize_t i = 0; i < count; i++) {
         if (PyArray_CheckExact(args[i])) {
             const int type = PyArray_TYPE((PyArrayObject *)args[i]);
@@ -194,6 +195,9 @@ void profile_end(const struct profile_sample *sample, PyObject *ufunc, const cha
                  bool by_ours, PyObject *const *args, Py_ssize_t count, PyObject *keywords,
                  PyObject *result)
 {
+    if (!profile_is_on()) {
+        return; /* the call is only checked, or ended the profile */
+    }
     const int64_t ns = clock_ns() - sample->start_ns;
     struct profile_key key;
     memset(&key, 0, sizeof key); /* padding, too: keys are compared as bytes */
@@ -212,7 +216,7 @@ void profile_end(const struct profile_sample *sample, PyObject *ufunc, const cha
     const bool is_parallel = region_count() != sample->regions;
     key.way = is_offload ? "GPU" : is_parallel ? "threads" : by_ours ? "one thread" : "NumPy";
     if (!is_offload && !is_parallel && !by_ours) {
-        key.reason = reason_of(args, count, keywords, elements);
+        key.reason = reason_of(method, args, count, keywords, elements);
     }
     PyObject *type, *value, *traceback; /* the call's own exception */
     PyErr_Fetch(&type, &value, &traceback);

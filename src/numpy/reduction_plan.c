@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMPY_2_3 = 0x14 }; /* version of its C API */
-
 /* Older NumPys add in another order, which our inner loops have, too, since NumPy calls them. */
 static bool follows_numpys_order;
 
@@ -23,7 +21,7 @@ struct reduction_op reduction_op_multiply = {.name = "multiply", .widens = true}
 
 void reduction_plan_initialize(void)
 {
-    follows_numpys_order = PyArray_GetNDArrayCFeatureVersion() >= NUMPY_2_3;
+    follows_numpys_order = PyArray_GetNDArrayCFeatureVersion() >= API_OF_NUMPY_2_3;
     struct reduction_op *const ops[] = {&reduction_op_add, &reduction_op_multiply};
     for (int i = 0; i < 2; i++) {
         for (int type = 0; type < DTYPES; type++) {

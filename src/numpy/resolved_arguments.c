@@ -139,7 +139,8 @@ static bool list_keywords(PyObject *const *values, PyObject *keywords, PyObject 
         if (k == KEYWORDS) {
             return false;
         }
-        const bool is_default = values[i] == Py_None || (k == WHERE && values[i] == Py_True);
+        const bool is_default = values[i] == Py_None || (k == WHERE && values[i] == Py_True) ||
+                                (k == OUT && operands_asks_for_new(values[i]));
         value[k] = is_default ? NULL : values[i];
     }
     return true;
