@@ -646,3 +646,23 @@ def test_small_stacks_of_workers():
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert result.stdout == "True\n"
+
+
+@pytest.mark.parametrize("dtype", [None, "l", "u1", "d", "f", "D"])
+@pytest.mark.parametrize("name", ["add", "multiply"])
+def test_any_byte_but_0_is_true(name, dtype, threads_always):
+    """As in arrays that `frombuffer` and `view` make."""
+    bytes_ = np.random.default_rng(3).integers(0, 256, (40, 2500)).astype("B")
+    bytes_[bytes_ < 50] = 0
+    bools = bytes_.view(bool)
+    for array in (bools, bools.T, bools[:, ::3], bools[0], bools.ravel(), np.abs(bools)):
+        for axis in range(array.ndim):
+            for method, arguments in (("reduce", ()), ("accumulate", ()), ("reduceat", ([0, 7],))):
+                keywords = {"axis": axis, "dtype": dtype}
+                ours = getattr(getattr(nc, name), method)(array, *arguments, **keywords)
+                theirs = getattr(getattr(np, name), method)(array, *arguments, **keywords)
+                np.testing.assert_array_equal(ours, theirs)
+    mask = bools[::-1]
+    np.testing.assert_array_equal(
+        nc.add.reduce(bools, where=mask, axis=0), np.add.reduce(bools, where=mask, axis=0)
+    )

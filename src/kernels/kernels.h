@@ -61,7 +61,8 @@ struct conversion_kernel {
 
 struct reduction_kernel {
     const char *op;
-    char kind; /* 'i' and 'u': signed and unsigned integers; 'f': floats; 'c': complex */
+    char
+        kind; /* 'b': bools; 'i' and 'u': signed and unsigned integers; 'f': floats; 'c': complex */
     size_t item_size;
     size_t sum_size; /* bytes of one result's accumulator: twice as many if complex */
     int parts;       /* of an element */

@@ -1,5 +1,6 @@
 """Which calls a program makes, what computes them, and where they are."""
 
+import operator
 import os
 import time
 from collections import defaultdict
@@ -35,9 +36,10 @@ def _key_of(row):
 
 def _counted():
     """What has been counted so far: (calls, elements, seconds) by ufunc, dtypes, way and line."""
-    counts = defaultdict(lambda: np.zeros(3))
+    counts = defaultdict(lambda: (0, 0, 0.0))
     for row in _core.profile_rows():
-        counts[_key_of(row)] += (row["calls"], row["elements"], row["seconds"])
+        key, new = _key_of(row), (row["calls"], row["elements"], row["seconds"])
+        counts[key] = tuple(map(operator.add, counts[key], new))
     return counts
 
 
@@ -94,14 +96,14 @@ class profile:
         counts = _counted()
         _core.profile_close()
         for key, before in self._before.items():
-            counts[key] = counts[key] - before
+            counts[key] = tuple(map(operator.sub, counts[key], before))
         names = ("ufunc", "dtypes", "way", "reason", "file", "line")
         self.rows = [
             {
                 **dict(zip(names, key, strict=True)),
-                "calls": int(calls),
-                "elements": int(elements),
-                "seconds": float(seconds),
+                "calls": calls,
+                "elements": elements,
+                "seconds": seconds,
             }
             for key, (calls, elements, seconds) in counts.items()
             if calls > 0

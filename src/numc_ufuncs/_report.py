@@ -1,4 +1,4 @@
-"""What ``run --profile``, ``--check`` and ``--fail-on-fallback`` do in the program's own process."""
+"""What ``run`` with ``--profile``, ``--check`` or ``--fail-on-fallback`` does in the program."""
 
 import atexit
 import json
@@ -37,13 +37,14 @@ def start():
 
 
 def _end(asked, counted, compared):
+    if compared is not None:
+        compared.stop()
     counted.__exit__(None, None, None)
     lines = []
     if asked["profile"]:
         lines.append(counted.table())
     failed = False
     if compared is not None:
-        compared.stop()
         lines.append(f"checked {compared.calls:,} calls: {len(compared.differences)} differ")
         lines += [f"first: {difference}" for difference in compared.differences[:1]]
         failed = bool(compared.differences)

@@ -36,7 +36,8 @@ def _parser():
     parser.add_argument(
         "--profile",
         action="store_true",
-        help="print at the end which ufuncs were called, what computed them, and the lines that took most",
+        help="print at the end which ufuncs were called, what computed them, and which lines took "
+        "most",
     )
     parser.add_argument("--json", metavar="FILE", help="write the profile to FILE")
     parser.add_argument("--plot", metavar="FILE", help="draw the profile into FILE (matplotlib)")

@@ -20,7 +20,7 @@ uint64_t reduction_loops(void)
 const struct reduction_kernel *reduction_of_type(const char *op, int type)
 {
     const struct dtype dtype = dtype_of(type);
-    return reduction_kernel_find(op, dtype.kind == 'b' ? 'u' : dtype.kind, dtype.size);
+    return reduction_kernel_find(op, dtype.kind, dtype.size);
 }
 
 const struct reduction_kernel *reduction_of_row(const char *op, const char types[], int operands)

@@ -48,9 +48,8 @@ static convert_addends *find_conversion(const struct reduction_kernel *kernel, i
 {
     const struct conversion_kernel *row = kernel->conversions;
     const struct dtype dtype = dtype_of(type);
-    const char kind = dtype.kind == 'b' ? 'u' : dtype.kind;
     while (row != NULL && row->convert != NULL &&
-           (row->kind != kind || row->item_size != dtype.size)) {
+           (row->kind != dtype.kind || row->item_size != dtype.size)) {
         row++;
     }
     return row != NULL ? row->convert : NULL;

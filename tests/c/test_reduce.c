@@ -31,6 +31,11 @@ static size_t parts_of(const struct reduction_kernel *kernel)
     return kernel->kind == 'c' ? 2 : 1;
 }
 
+static bool is_integer(const struct reduction_kernel *kernel)
+{
+    return strchr("biu", kernel->kind) != NULL;
+}
+
 static size_t part_size(const struct reduction_kernel *kernel)
 {
     return kernel->item_size / parts_of(kernel);
@@ -48,10 +53,10 @@ static void fill(const struct reduction_kernel *kernel, bool positive)
         const double twice = (negative ? -1 : 1) * (value + (double)(bits >> 40) * 0x1p-40);
         const uint16_t half = (uint16_t)(bits % 0x2000 + 0x2800 + (negative ? 0x8000 : 0));
         memcpy(room + at,
-               kernel->kind == 'i' || kernel->kind == 'u' ? (const void *)&bits
-               : size == sizeof half                      ? (const void *)&half
-               : size == sizeof single                    ? (const void *)&single
-                                                          : (const void *)&twice,
+               is_integer(kernel)      ? (const void *)&bits
+               : size == sizeof half   ? (const void *)&half
+               : size == sizeof single ? (const void *)&single
+                                       : (const void *)&twice,
                size);
     }
 }
@@ -74,7 +79,7 @@ static uint64_t integer_at(const char *element, const struct reduction_kernel *k
     uint64_t value = 0;
     memcpy(&value, element, kernel->item_size); /* both architectures are little-endian */
     const uint64_t sign = (uint64_t)1 << (8 * kernel->item_size - 1);
-    return kernel->kind == 'i' ? (value ^ sign) - sign : value;
+    return kernel->kind == 'b' ? value != 0 : kernel->kind == 'i' ? (value ^ sign) - sign : value;
 }
 
 static uint64_t combined(const struct reduction_kernel *kernel, uint64_t a, uint64_t b)
@@ -261,7 +266,8 @@ static void check_segments(const struct reduction_kernel *kernel, ptrdiff_t step
         const char *first = data + bounds[k] * step;
         const ptrdiff_t n = bounds[k + 1] - bounds[k];
         _Alignas(16) char expected[16];
-        memcpy(expected, first, kernel->item_size);
+        const uint64_t alone = kernel->kind == 'b' ? integer_at(first, kernel) : 0;
+        memcpy(expected, kernel->kind == 'b' ? (const void *)&alone : first, kernel->item_size);
         if (n > 1) {
             _Alignas(16) char rest[16];
             kernel->reduce_each(kernel, first + step, step, n - 1, 0, 1, false, rest);
@@ -277,7 +283,6 @@ static void check_segments(const struct reduction_kernel *kernel, ptrdiff_t step
 /* What is stored is the sum, or what was there combined with it. */
 static void check_store(const struct reduction_kernel *kernel)
 {
-    const bool is_integer = kernel->kind == 'i' || kernel->kind == 'u';
     const ptrdiff_t item = (ptrdiff_t)kernel->item_size;
     _Alignas(64) char sums[64], out[256];
     kernel->reduce_each(kernel, room, item, 1, item, 3, false, sums);
@@ -285,17 +290,19 @@ static void check_store(const struct reduction_kernel *kernel)
         memset(out, 0, sizeof out);
         kernel->store(kernel, sums, 3, out, step, kernel->item_size, false);
         for (ptrdiff_t k = 0; k < 3; k++) {
-            expect(memcmp(out + k * step, room + k * item, kernel->item_size) == 0,
+            const uint64_t value = integer_at(room + k * item, kernel);
+            const void *wanted = kernel->kind == 'b' ? (const void *)&value : room + k * item;
+            expect(memcmp(out + k * step, wanted, kernel->item_size) == 0,
                    "%s: stores something else", name_of(kernel));
         }
         kernel->store(kernel, sums, 3, out, step, kernel->item_size, true);
-        for (ptrdiff_t k = 0; k < 3 && is_integer; k++) {
+        for (ptrdiff_t k = 0; k < 3 && is_integer(kernel); k++) {
             const uint64_t value = integer_at(room + k * item, kernel);
             const uint64_t twice = combined(kernel, value, value);
             expect(memcmp(out + k * step, &twice, kernel->item_size) == 0,
                    "%s: stores something else on top", name_of(kernel));
         }
-        for (ptrdiff_t k = 0; k < 3 * (ptrdiff_t)parts_of(kernel) && !is_integer; k++) {
+        for (ptrdiff_t k = 0; k < 3 * (ptrdiff_t)parts_of(kernel) && !is_integer(kernel); k++) {
             const size_t parts = parts_of(kernel), size = part_size(kernel);
             const size_t part = (size_t)k % parts * size;
             const long double found = float_at(out + k / (ptrdiff_t)parts * step + part, size);

@@ -1,10 +1,15 @@
 /* Sums and products modulo 2^64 of the integer DTYPE that includes it, which also says
  *   stored  the C type in memory, unsigned_stored the unsigned one of its size
- *   pair    the unsigned type of twice that size, unsigned_stored itself for 64 bits */
+ *   pair    the unsigned type of twice that size, unsigned_stored itself for 64 bits
+ * and defines IS_BOOL if any value but 0 counts as 1. */
 #ifndef NUMC_REDUCE_INTEGERS_H
 #define NUMC_REDUCE_INTEGERS_H
 
 #include "reduction_kernels.h"
+
+#ifndef IS_BOOL
+#define IS_BOOL 0
+#endif
 
 enum {
     IS_SIGNED = (stored)-1 < (stored)1,
@@ -29,7 +34,8 @@ static const unsigned_stored TOP_BIT =
 
 INLINE uint64_t value_at(const char *data)
 {
-    return (uint64_t) * (const stored *)data;
+    const stored value = *(const stored *)data;
+    return IS_BOOL ? value != 0 : (uint64_t)value;
 }
 
 /* Sums of adjacent elements; each signed element counts TOP_BIT too much. */
@@ -37,6 +43,7 @@ INLINE pair_vector load_pairs(const char *data)
 {
     vector loaded;
     memcpy(&loaded, data, sizeof loaded);
+    loaded = IS_BOOL ? (vector)(loaded != 0) & 1 : loaded;
     const pair_vector pairs = (pair_vector)(loaded ^ TOP_BIT);
     const int bits = 8 * sizeof(stored) % 64;
     return bits == 0 ? pairs : (pairs & (pair)(unsigned_stored)-1) + (pairs >> bits);
@@ -126,6 +133,7 @@ NOINLINE uint64_t product_contiguous(const char *data, ptrdiff_t n)
         for (int i = 0; i < PRODUCTS; i++) {
             quad loaded;
             memcpy(&loaded, data + (k + i * 4) * (ptrdiff_t)sizeof(stored), sizeof loaded);
+            loaded = IS_BOOL ? (quad)(loaded != 0) & 1 : loaded;
             product_of[i] *= __builtin_convertvector(loaded, wide_vector);
         }
     }

@@ -144,7 +144,9 @@ static void name(accumulate)(uint64_t carry, const char *in, ptrdiff_t in_step, 
 
 const struct reduction_kernel REDUCTION(OP, DTYPE) = {
     .op = STRING(OP),
-    .kind = IS_SIGNED ? 'i' : 'u',
+    .kind = IS_BOOL     ? 'b'
+            : IS_SIGNED ? 'i'
+                        : 'u',
     .item_size = sizeof(stored),
     .sum_size = sizeof(uint64_t),
     .parts = 1,

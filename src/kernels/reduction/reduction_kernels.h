@@ -16,6 +16,7 @@
 
 extern const struct reduction_kernel REDUCTION(add, float16), REDUCTION(add, float32),
     REDUCTION(add, float64), REDUCTION(add, complex64), REDUCTION(add, complex128);
+extern const struct reduction_kernel REDUCTION(add, bool8), REDUCTION(multiply, bool8);
 extern const struct reduction_kernel REDUCTION(add, int8), REDUCTION(add, int16),
     REDUCTION(add, int32), REDUCTION(add, int64), REDUCTION(add, uint8), REDUCTION(add, uint16),
     REDUCTION(add, uint32), REDUCTION(add, uint64);

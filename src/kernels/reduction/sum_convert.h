@@ -52,6 +52,17 @@ static void convert_halves(const char *from, ptrdiff_t step, void *to, ptrdiff_t
 }
 #endif
 
+#if PARTS == 1
+static void convert_bools(const char *from, ptrdiff_t step, void *to, ptrdiff_t n, bool onto)
+{
+    stored *y = to;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const stored x = from[i * step] != 0;
+        y[i] = onto ? y[i] + x : x;
+    }
+}
+#endif
+
 #define CONVERT(c_type) JOIN(convert, c_type)
 #define FROM(kind, c_type)                                                                         \
     /* Inlined with constants: contiguous elements get loops of vectors. */                        \
@@ -84,6 +95,9 @@ static const struct conversion_kernel conversions[] = {
 #define FROM(kind, c_type) {kind, PARTS * sizeof(c_type), CONVERT(c_type)},
     CONVERSIONS
 #undef FROM
+#if PARTS == 1
+    {'b', 1, convert_bools},
+#endif
 #if HAS_HALF_SUMS && PARTS == 1
     {'f', 2, convert_halves},
 #endif
