@@ -173,6 +173,40 @@ def test_out(how, layout, short_calls):
     assert sum(short_calls()) == 1
 
 
+@pytest.mark.parametrize("out", [None, ...])
+def test_no_output_by_keyword(out, short_calls):
+    a = np.ones((20, 30))
+    try:
+        expected = np.multiply(a, 3, out=out)
+    except TypeError:  # ... before NumPy 2.3
+        with pytest.raises(TypeError, match="ArrayType"):
+            nc.multiply(a, 3, out=out)
+        return
+    assert_same(nc.multiply(a, 3, out=out), expected)
+    assert sum(short_calls()) == 1
+    for operands in ((a[0], a[0]), (a[0], a[0].astype(int))):
+        assert_same(nc.vecdot(*operands, out=out), np.vecdot(*operands, out=out))
+
+
+@pytest.mark.parametrize("n", [3, 100_000])
+@pytest.mark.parametrize("name", ["maximum", "minimum", "add"])
+def test_an_output_that_is_no_keyword(name, n):
+    """NumPy 2.4 warns of it where it may be taken for a third operand."""
+    a = np.arange(float(n))
+
+    def warned(function):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            function(a, a[::-1], np.empty(n))
+            function(a, a[::-1], np.empty(n, "f"))
+        return [str(warning.message) for warning in caught]
+
+    expected = warned(getattr(np, name))
+    assert warned(getattr(nc, name)) == expected
+    with nc.patched():
+        assert warned(getattr(np, name)) == expected
+
+
 def test_in_place(short_calls):
     a = np.random.default_rng(6).random((20, 30))
     expected = a + a[0].copy()
@@ -330,7 +364,6 @@ def unusual():
     yield "dtype", (a, a), {"dtype": "f"}
     yield "order", (a, a), {"order": "F"}
     yield "out of another dtype", (a, a), {"out": a.astype("F")}
-    yield "out None", (a, a), {"out": None}
     yield "out larger", (a, a), {"out": np.zeros((2, 3, 4))}
     yield "metadata", (a.astype(np.dtype("d", metadata={"unit": "m"})), a), {}
 

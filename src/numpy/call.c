@@ -48,12 +48,13 @@ static bool read_scalar(PyObject *scalar, const struct call_row *row, union elem
 /* Reads the output of `f(..., out)` or `f(..., out=out)`, and `where=`; NULL where there is none. False if
  * there is anything else. */
 static bool read_keywords(PyObject *const *args, Py_ssize_t positional, PyObject *keywords,
-                          int inputs, PyObject **out, PyObject **mask)
+                          const struct call_table *table, PyObject **out, PyObject **mask)
 {
+    const int inputs = table->inputs;
     const Py_ssize_t named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
     *out = positional > inputs ? args[inputs] : NULL;
     *mask = NULL;
-    if (positional < inputs || positional > inputs + 1) {
+    if (positional < inputs || positional > inputs + 1 - table->warns_of_third) {
         return false;
     }
     for (Py_ssize_t i = 0; i < named; i++) {
@@ -114,7 +115,7 @@ static bool read_operands(struct ufunc_call *call, PyObject *const *args, size_t
 {
     const int inputs = call->table->inputs;
     PyObject *out, *mask;
-    if (!read_keywords(args, PyVectorcall_NARGS(count), keywords, inputs, &out, &mask) ||
+    if (!read_keywords(args, PyVectorcall_NARGS(count), keywords, call->table, &out, &mask) ||
         (out == NULL && keywords != NULL && call->table->is_product) || /* out=... */
         (mask != NULL && (call->table->is_product || !is_usual_mask(mask, out))) ||
         !read_inputs(call, args)) {

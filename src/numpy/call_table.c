@@ -170,6 +170,9 @@ int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct
     table->types = ufunc->types;
     table->loop = loops;
     table->loops = ufunc->core_enabled ? 0 : ufunc->ntypes;
+    table->warns_of_third =
+        PyArray_GetNDArrayCFeatureVersion() >= API_OF_NUMPY_2_4 &&
+        (strcmp(ufunc->name, "maximum") == 0 || strcmp(ufunc->name, "minimum") == 0);
     table->is_product = ufunc->core_enabled && gufunc_is_named(ufunc->name, &table->gufunc);
     if (ufunc->nout != 1 || ufunc->nin > CALL_MOST_INPUTS ||
         ufunc->core_enabled != table->is_product) {

@@ -22,7 +22,8 @@ struct call_table {
     const char *name, *types; /* of its inner loops, one row each */
     struct loop *loop;        /* by row; not those that threads may not run */
     int inputs, operands, loops;
-    bool is_product; /* and if so, which: */
+    bool warns_of_third; /* NumPy, of an output that is no keyword */
+    bool is_product;     /* and if so, which: */
     enum gufunc gufunc;
     struct call_row {
         struct loop *loop;               /* of an element-wise ufunc */

@@ -318,10 +318,13 @@ PyObject *clone_call_by_numpy(PyObject *clone, PyObject *called, PyObject *const
                               size_t count, PyObject *keywords)
 {
     (void)called;
+    const struct clone *own = clone_of((PyUFuncObject *)clone);
+    /* NumPy warns for ufuncs of its own only. */
+    const bool warns = own->calls.warns_of_third && PyVectorcall_NARGS(count) > own->calls.inputs;
+    PyObject *by = warns ? (PyObject *)own->original : own->numpy_path;
     struct options_scope scope;
     options_enter(&scope);
-    PyObject *result =
-        numpy_vectorcall(clone_of((PyUFuncObject *)clone)->numpy_path, args, count, keywords);
+    PyObject *result = numpy_vectorcall(by, args, count, keywords);
     options_leave(&scope);
     return result;
 }

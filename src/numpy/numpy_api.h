@@ -16,7 +16,7 @@
 #include <numpy/arrayobject.h>
 #include <numpy/ufuncobject.h>
 
-/* The version of its C API that NumPy 2.3 has, whatever this is compiled against. */
-enum { API_OF_NUMPY_2_3 = 0x14 };
+/* Versions of its C API, whatever this is compiled against. */
+enum { API_OF_NUMPY_2_3 = 0x14, API_OF_NUMPY_2_4 = 0x15 };
 
 #endif

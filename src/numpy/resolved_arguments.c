@@ -89,7 +89,8 @@ static bool read_outputs(struct resolved_arguments *arguments, PyObject *const *
 {
     const struct call_table *table = arguments->table;
     const int outputs = table->operands - table->inputs;
-    if (positional > table->operands || (positional > table->inputs && out != NULL)) {
+    if (positional > table->operands ||
+        (positional > table->inputs && (out != NULL || table->warns_of_third))) {
         return false;
     }
     for (int op = table->inputs; op < table->operands; op++) {
