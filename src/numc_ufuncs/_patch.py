@@ -1,13 +1,15 @@
 """NumPy's own ufuncs on all cores: the objects stay, what computes them changes."""
 
 import functools
+import importlib
 import threading
 
 import numpy as np
-from numpy._core import _multiarray_umath
 
 from . import _core, _products
-from ._ufuncs import parallel
+from ._ufuncs import parallel, ufuncs_by_name
+
+_multiarray_umath = importlib.import_module("numpy._core._multiarray_umath")
 
 # Functions that are products, though no ufuncs: by name, what they are in NumPy, and ours.
 _FUNCTIONS = {
@@ -22,12 +24,8 @@ _FUNCTIONS = {
 @functools.cache
 def _patchable():
     """What can be patched, by name: ufuncs, those without a public name included; functions."""
-    found = {name: name for name in _FUNCTIONS if not name.startswith("ndarray.")}
-    for module in (np, np._core.umath):
-        for name, value in vars(module).items():
-            if type(value) is np.ufunc and value.ntypes > 0:
-                found.setdefault(name, value)
-    return found
+    functions = {name: name for name in _FUNCTIONS if not name.startswith("ndarray.")}
+    return functions | {n: ufunc for n, ufunc in ufuncs_by_name().items() if ufunc.ntypes > 0}
 
 
 _preparation = threading.Lock()

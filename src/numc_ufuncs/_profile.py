@@ -1,6 +1,5 @@
 """Which calls a program makes, what computes them, and where they are."""
 
-import operator
 import os
 import time
 from collections import defaultdict
@@ -36,10 +35,10 @@ def _key_of(row):
 
 def _counted():
     """What has been counted so far: (calls, elements, seconds) by ufunc, dtypes, way and line."""
-    counts = defaultdict(lambda: (0, 0, 0.0))
+    counts = defaultdict(lambda: [0, 0, 0.0])
     for row in _core.profile_rows():
         key, new = _key_of(row), (row["calls"], row["elements"], row["seconds"])
-        counts[key] = tuple(map(operator.add, counts[key], new))
+        counts[key] = [a + b for a, b in zip(counts[key], new, strict=True)]
     return counts
 
 
@@ -96,7 +95,7 @@ class profile:
         counts = _counted()
         _core.profile_close()
         for key, before in self._before.items():
-            counts[key] = tuple(map(operator.sub, counts[key], before))
+            counts[key] = [a - b for a, b in zip(counts[key], before, strict=True)]
         names = ("ufunc", "dtypes", "way", "reason", "file", "line")
         self.rows = [
             {

@@ -1,6 +1,7 @@
 """The ufuncs: our own, and `parallel`, which makes one out of any other."""
 
 import functools
+import importlib
 import sys
 import threading
 
@@ -73,8 +74,16 @@ _clones: dict[np.ufunc, np.ufunc] = {}
 
 
 @functools.cache
+def ufuncs_by_name():
+    """All ufuncs of NumPy, those without a public name included."""
+    modules = (np, importlib.import_module("numpy._core.umath"))
+    named = ((name, value) for module in modules for name, value in vars(module).items())
+    return {name: value for name, value in named if type(value) is np.ufunc}
+
+
+@functools.cache
 def _ufuncs_of_numpy():
-    return {v for m in (np, np._core.umath) for v in vars(m).values() if type(v) is np.ufunc}
+    return set(ufuncs_by_name().values())
 
 
 def _has_name_here(ufunc):

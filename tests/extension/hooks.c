@@ -1,4 +1,4 @@
-/* Hooks into calls of ufuncs. They are never taken off; install them before other threads compute. */
+/* Hooks that count calls of ufuncs. They are never taken off; install them before other threads compute. */
 #include "hooks.h"
 
 #include <stdatomic.h>
@@ -7,7 +7,6 @@ enum { MOST_HOOKS = 32 };
 
 struct hook {
     PyUFuncObject *ufunc;
-    PyObject *target; /* who answers instead; NULL: the ufunc itself */
     vectorcallfunc vectorcall;
     _Atomic unsigned long long calls;
 };
@@ -30,24 +29,7 @@ static PyObject *hooked_call(PyObject *self, PyObject *const *args, size_t count
 {
     struct hook *hook = hook_of(self);
     atomic_fetch_add(&hook->calls, 1);
-    return hook->target == NULL ? hook->vectorcall(self, args, count, keywords)
-                                : PyObject_Vectorcall(hook->target, args, count, keywords);
-}
-
-static PyObject *install(PyUFuncObject *ufunc, PyObject *target)
-{
-    if (hook_of((PyObject *)ufunc) != NULL) {
-        return PyErr_Format(PyExc_ValueError, "%R has a hook already", ufunc);
-    }
-    if (hook_count == MOST_HOOKS) {
-        return PyErr_Format(PyExc_ValueError, "no more than %d hooks", MOST_HOOKS);
-    }
-    struct hook *hook = &hooks[hook_count++];
-    hook->ufunc = (PyUFuncObject *)Py_NewRef((PyObject *)ufunc);
-    hook->target = Py_XNewRef(target);
-    hook->vectorcall = ufunc->vectorcall;
-    ufunc->vectorcall = hooked_call;
-    Py_RETURN_NONE;
+    return hook->vectorcall(self, args, count, keywords);
 }
 
 PyObject *hooks_count_calls(PyObject *module, PyObject *args)
@@ -57,18 +39,17 @@ PyObject *hooks_count_calls(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!:count_calls", &PyUFunc_Type, &ufunc)) {
         return NULL;
     }
-    return install(ufunc, NULL);
-}
-
-PyObject *hooks_redirect(PyObject *module, PyObject *args)
-{
-    (void)module;
-    PyUFuncObject *theirs;
-    PyObject *ours;
-    if (!PyArg_ParseTuple(args, "O!O!:redirect", &PyUFunc_Type, &theirs, &PyUFunc_Type, &ours)) {
-        return NULL;
+    if (hook_of((PyObject *)ufunc) != NULL) {
+        return PyErr_Format(PyExc_ValueError, "%R has a hook already", ufunc);
     }
-    return install(theirs, ours);
+    if (hook_count == MOST_HOOKS) {
+        return PyErr_Format(PyExc_ValueError, "no more than %d hooks", MOST_HOOKS);
+    }
+    struct hook *hook = &hooks[hook_count++];
+    hook->ufunc = (PyUFuncObject *)Py_NewRef((PyObject *)ufunc);
+    hook->vectorcall = ufunc->vectorcall;
+    ufunc->vectorcall = hooked_call;
+    Py_RETURN_NONE;
 }
 
 PyObject *hooks_calls(PyObject *module, PyObject *unused)

@@ -240,8 +240,6 @@ static PyMethodDef functions[] = {
      "their streams, and until its end."},
     {"count_calls", hooks_count_calls, METH_VARARGS,
      "count_calls(ufunc): count its calls from now on."},
-    {"redirect", hooks_redirect, METH_VARARGS,
-     "redirect(theirs, ours): calls of `theirs`, also by operators, go to `ours`."},
     {"calls", hooks_calls, METH_NOARGS, "{hooked ufunc: calls so far}."},
     {NULL, NULL, 0, NULL},
 };

@@ -17,6 +17,7 @@ THREADS = 3  # whatever the machine has: what is tested is that splitting change
 
 _outcomes = {}
 _threads_run_before = 0
+_root = ""
 
 
 def _swap(theirs, ours):
@@ -63,15 +64,25 @@ def pytest_configure():
     _threads_run_before = numc_ufuncs._core.regions()
 
 
+def _name(nodeid):
+    """The test, by its file within NumPy."""
+    path, separator, rest = nodeid.partition("::")  # parameters may hold a slash
+    file = os.path.relpath(os.path.join(_root, path), os.path.dirname(np.__file__))
+    return file + separator + rest
+
+
+def pytest_sessionstart(session):
+    global _root
+    _root = session.config.rootpath
+
+
 def pytest_collectreport(report):
     if report.failed:
-        _outcomes[report.nodeid.rpartition("/")[2]] = "failed"
+        _outcomes[_name(report.nodeid)] = "failed"
 
 
 def pytest_runtest_logreport(report):
-    # Parameters may hold a slash; the path does not hold "::".
-    path, separator, rest = report.nodeid.partition("::")
-    test = path.rpartition("/")[2] + separator + rest
+    test = _name(report.nodeid)
     decides = report.when == "call" or report.outcome != "passed"
     if decides and _outcomes.get(test) != "failed":
         _outcomes[test] = report.outcome
