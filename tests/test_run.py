@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import types
 import venv
 import zipfile
 from pathlib import Path
@@ -585,12 +586,28 @@ class TestStartupFile:
         assert "cannot remove" in capsys.readouterr().err
 
 
+class Shell:
+    """What the extension needs of an IPython shell."""
+
+    def __init__(self):
+        self.magics_manager = types.SimpleNamespace(magics={"cell": {}})
+
+    def register_magic_function(self, function, kind, name):
+        self.magics_manager.magics[kind][name] = function
+
+    def run_cell(self, cell):
+        exec(cell, {"np": np})
+
+
 class TestIPython:
-    def test_functions(self):
-        nc.load_ipython_extension(None)
+    def test_functions(self, capsys):
+        shell = Shell()
+        nc.load_ipython_extension(shell)
         assert nc.is_patched()
-        nc.unload_ipython_extension(None)
-        assert not nc.is_patched()
+        shell.magics_manager.magics["cell"]["numc_profile"]("", "np.add(np.ones(9), 1)")
+        assert capsys.readouterr().out.startswith("1 calls took")
+        nc.unload_ipython_extension(shell)
+        assert not nc.is_patched() and shell.magics_manager.magics == {"cell": {}}
 
     def test_magic(self, tmp_path):
         pytest.importorskip("IPython")
@@ -599,6 +616,7 @@ import numc_ufuncs
 print(numc_ufuncs.is_patched())
 %load_ext numc_ufuncs
 print(numc_ufuncs.is_patched())
+get_ipython().run_cell_magic("numc_profile", "", "import numpy; x = numpy.ones(9) + 1")
 %reload_ext numc_ufuncs
 print(numc_ufuncs.is_patched())
 %unload_ext numc_ufuncs
@@ -607,7 +625,9 @@ print(numc_ufuncs.is_patched())
         (tmp_path / "session.ipy").write_text(lines)
         environment = {**os.environ, "IPYTHONDIR": str(tmp_path)}
         done = python("-m", "IPython", "--quick", tmp_path / "session.ipy", env=environment)
-        assert done.stdout.split() == ["False", "True", "True", "False"], done
+        lines = [line for line in done.stdout.splitlines() if line in ("False", "True")]
+        assert lines == ["False", "True", "True", "False"], done
+        assert "1 calls took" in done.stdout
 
 
 class TestReports:
