@@ -18,7 +18,7 @@ import numc_ufuncs as nc
 @pytest.fixture(autouse=True)
 def restore():
     yield
-    nc.set_config(threads=None, device=None, precision=None, gemm=None)
+    nc.set_config(threads=None, device=None, precision=None, gemm=None, memory=None)
 
 
 def in_thread(function):
@@ -32,7 +32,13 @@ def in_thread(function):
 
 def test_set_config_is_for_all_threads():
     nc.set_config(threads=7, device="cpu")
-    expected = {"threads": 7, "device": "cpu", "precision": "ieee", "gemm": "auto"}
+    expected = {
+        "threads": 7,
+        "device": "cpu",
+        "precision": "ieee",
+        "gemm": "auto",
+        "memory": "system",
+    }
     assert in_thread(nc.get_config) == nc.get_config() == expected
 
 
@@ -255,7 +261,8 @@ class TestContexts:
     def test_an_exception_within_enter_opens_nothing(self):
         before = nc.get_config()
         device = max(nc._config.DEVICES.values()) + 1
-        for numbers in [(65537, 0, 0, 0), (0, device, 0, 0), (0, 0, 4, 0), (0, 0, 0, 4)]:
+        for at, most in enumerate([65536, device - 1, 3, 3, 2]):
+            numbers = [most + 1 if i == at else 0 for i in range(5)]
             with pytest.raises(ValueError, match="is more than"):
                 nc._core.open_block([], *numbers)
             with pytest.raises(ValueError, match="is more than"):

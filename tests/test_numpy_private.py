@@ -30,6 +30,14 @@ def set_nothing(*args):
 def definition(descriptor):  # of a method or an attribute: the struct that it points to
     return ctypes.c_size_t.from_address(id(descriptor) + 5 * WORD).value
 
+api = ctypes.pythonapi.PyCapsule_GetPointer
+api.restype, api.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+def default_handler():  # a struct that begins with its name
+    functions = api(np._core._multiarray_umath._ARRAY_API, None)
+    get = ctypes.c_void_p.from_address(functions + 305 * WORD).value  # PyDataMem_GetHandler
+    return api(ctypes.PYFUNCTYPE(ctypes.py_object)(get)(), b"mem_handler")
+
 PARTS = {
     "fields of ufuncs": lambda: [(id(np.ufunc) + 7 * WORD, 0)],  # tp_vectorcall_offset
     "ufunc._loops": lambda: [(id(np.add) + UFUNC_LOOPS, id(OTHER_LOOPS))],
@@ -41,6 +49,7 @@ PARTS = {
         (definition(type(np.ones(1).flags)._warn_on_write) + 2 * WORD,
          ctypes.cast(set_nothing, ctypes.c_void_p).value),
     ],
+    "memory handler": lambda: [(default_handler(), 0)],
 }
 
 words = [(ctypes.c_size_t.from_address(at), value) for at, value in PARTS[sys.argv[1]]()]
@@ -62,6 +71,13 @@ assert sum(part in str(warning.message) for part in PARTS) == 1 + (
 """
 
 CHECK = """
+try:
+    nc.set_config(memory="cached")
+except RuntimeError as error:
+    assert sys.argv[1] == "memory handler" and "memory='cached' cannot be used" in str(error)
+else:
+    assert sys.argv[1] != "memory handler"
+
 def same(name, method, *args, **options):
     out = options.pop("out", None)
     def outcome(module):
@@ -109,7 +125,14 @@ assert [w.category for w in caught] == [DeprecationWarning], caught
 
 
 @pytest.mark.parametrize(
-    "part", ["fields of ufuncs", "ufunc._loops", "methods of ufuncs", "flags of arrays"]
+    "part",
+    [
+        "fields of ufuncs",
+        "ufunc._loops",
+        "methods of ufuncs",
+        "flags of arrays",
+        "memory handler",
+    ],
 )
 def test_numpys_own_path_is_taken(part):
     done = subprocess.run(

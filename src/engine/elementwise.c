@@ -285,6 +285,12 @@ void elementwise_run(const struct elementwise_plan *plan)
 
 void elementwise_plan_kernel(struct elementwise_plan *plan)
 {
+    if (populates(plan)) {
+        const char *out = plan->data[plan->loop->operands - 1];
+        const ptrdiff_t bytes =
+            (ptrdiff_t)plan->loop->item_size[plan->loop->operands - 1] * plan->n;
+        plan->output_is_new = !pages_are_there(out, out + bytes);
+    }
     /* A page that has just been populated is in the cache: stores past it would write it twice. */
     plan->streams = plan->loop->kernel != NULL && !populates(plan) &&
                     elementwise_streams(plan->loop, plan->data, plan->n);

@@ -310,7 +310,10 @@ static const char *find_new_output_end(const struct tiling *tiling)
         bytes *= nested->axis[i].n;
     }
     const bool follow = tiling->column_tiles == 1 || (nested->axes == 2 && nested->axis[0].n == 1);
-    return bytes >= POPULATE_FROM_BYTES && follow ? nested->data[out] + bytes : NULL;
+    const char *first = nested->data[out];
+    return bytes >= POPULATE_FROM_BYTES && follow && !pages_are_there(first, first + bytes)
+               ? first + bytes
+               : NULL;
 }
 
 static void run_tile(const struct tiling *tiling, struct packed *packed, ptrdiff_t index)

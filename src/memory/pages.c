@@ -13,25 +13,43 @@
 #define MADV_POPULATE_WRITE 23 /* of Linux 5.14 */
 #endif
 
+static uintptr_t page_size(void)
+{
+    static _Atomic uintptr_t known;
+    uintptr_t size = atomic_load_explicit(&known, memory_order_relaxed);
+    if (size == 0) {
+        size = (uintptr_t)sysconf(_SC_PAGESIZE);
+        atomic_store_explicit(&known, size, memory_order_relaxed);
+    }
+    return size;
+}
+
+static bool page_is_there(uintptr_t address, uintptr_t page)
+{
+    unsigned char is_there;
+    return mincore((void *)(address / page * page), page, &is_there) == 0 && (is_there & 1) != 0;
+}
+
+bool pages_are_there(const char *first, const char *end)
+{
+    const uintptr_t page = page_size();
+    return page_is_there((uintptr_t)(first + (end - first) / 2), page) &&
+           page_is_there((uintptr_t)end - 1, page);
+}
+
 void pages_populate(const char *first, const char *end)
 {
     static _Atomic bool is_refused;
-    static _Atomic uintptr_t known_size;
-    uintptr_t page = atomic_load_explicit(&known_size, memory_order_relaxed);
-    if (page == 0) {
-        page = (uintptr_t)sysconf(_SC_PAGESIZE);
-        atomic_store_explicit(&known_size, page, memory_order_relaxed);
-    }
+    const uintptr_t page = page_size();
     /* Whole pages only: what lies in front and behind belongs to others. */
     const uintptr_t from = ((uintptr_t)first + page - 1) / page * page;
     const uintptr_t to = (uintptr_t)end / page * page;
-    unsigned char is_there;
     if (from >= to || atomic_load_explicit(&is_refused, memory_order_relaxed)) {
         return;
     }
     /* The allocator may have used this memory before. */
-    const bool is_used = mincore((void *)(to - page), page, &is_there) == 0 && (is_there & 1) != 0;
-    if (!is_used && madvise((void *)from, to - from, MADV_POPULATE_WRITE) != 0 && errno == EINVAL) {
+    if (!page_is_there(to - page, page) &&
+        madvise((void *)from, to - from, MADV_POPULATE_WRITE) != 0 && errno == EINVAL) {
         atomic_store_explicit(&is_refused, true, memory_order_relaxed);
     }
 }

@@ -25,6 +25,7 @@ except ModuleNotFoundError as error:
         f"{__path__[0]} has no compiled part: it is the source tree, or an incomplete installation"
     ) from error
 
+from . import memory
 from ._config import config, get_config, info, last_call, measure_rates, set_config, show_config
 from ._ipython import load_ipython_extension, unload_ipython_extension
 from ._patch import is_patched, patch_numpy, patched, restore_numpy
@@ -44,6 +45,7 @@ __all__ = [
     "last_call",
     "load_ipython_extension",
     "measure_rates",
+    "memory",
     "parallel",
     "patch_numpy",
     "patched",

@@ -115,6 +115,8 @@ from numpy import (
     vecmat as vecmat,
 )
 
+from . import memory as memory
+
 _Device: TypeAlias = Literal[
     "auto",
     "cpu",
@@ -138,6 +140,7 @@ _Device: TypeAlias = Literal[
 ]
 _Precision: TypeAlias = Literal["ieee", "tf32", "bf16"]
 _Gemm: TypeAlias = Literal["auto", "cublas", "tiled"]
+_Memory: TypeAlias = Literal["system", "cached"]
 
 __version__: str
 __all__: list[str]
@@ -154,6 +157,7 @@ class config:
         device: _Device | None = ...,
         precision: _Precision | None = ...,
         gemm: _Gemm | None = ...,
+        memory: _Memory | None = ...,
     ) -> None: ...
     def __enter__(self) -> config: ...
     def __exit__(
@@ -169,6 +173,7 @@ def set_config(
     device: _Device | None = ...,
     precision: _Precision | None = ...,
     gemm: _Gemm | None = ...,
+    memory: _Memory | None = ...,
 ) -> None: ...
 def get_config() -> dict[str, Any]: ...
 def info() -> dict[str, Any]: ...

@@ -17,7 +17,8 @@ for _kind in KINDS:
 MOST_THREADS = 65536
 PRECISIONS = {"ieee": 1, "tf32": 2, "bf16": 3}
 GEMMS = {"auto": 1, "cublas": 2, "tiled": 3}
-OPTIONS = ("threads", "device", "precision", "gemm")
+MEMORIES = {"system": 1, "cached": 2}
+OPTIONS = ("threads", "device", "precision", "gemm", "memory")
 
 
 def _listed(names):
@@ -51,6 +52,7 @@ RULES = {
     ),
     "precision": (f"one of {_listed(PRECISIONS)}", _number_in(PRECISIONS)),
     "gemm": (f"one of {_listed(GEMMS)}", _number_in(GEMMS)),
+    "memory": (f"one of {_listed(MEMORIES)}", _number_in(MEMORIES)),
 }
 
 
@@ -74,6 +76,10 @@ def _checked(options):
         problem = _core.device_problem(device)
         if problem:
             raise RuntimeError(f"device={options['device']!r} cannot be used: {problem}")
+    if numbers.get("memory") == MEMORIES["cached"]:
+        problem = _core.cached_memory_problem()
+        if problem:
+            raise RuntimeError(f"memory='cached' cannot be used: {problem}")
     return numbers
 
 
@@ -98,6 +104,10 @@ def set_config(**options):
     gemm : {'auto', 'cublas', 'tiled'} or None, optional
         What computes on the GPU: cuBLAS, for floating-point numbers, or a kernel of this package.
         None means ``'auto'``: cuBLAS for floating-point numbers.
+    memory : {'system', 'cached'} or None, optional
+        Where NumPy's arrays of 32 KiB and more get their memory from. ``'system'``, which None
+        means: from NumPy, as without this package. ``'cached'``: from blocks that stay when arrays
+        are freed, up to a limit; see `numc_ufuncs.memory`.
 
     Raises
     ------
@@ -106,7 +116,8 @@ def set_config(**options):
     ValueError
         For a value that an option does not allow, and for ``gemm`` with ``device='cpu'``.
     RuntimeError
-        For a GPU that cannot be used here. Whatever is raised, nothing is changed.
+        For a GPU that cannot be used here, and for ``memory='cached'`` with a NumPy whose memory
+        handler is not known. Whatever is raised, nothing is changed.
 
     See Also
     --------
@@ -114,6 +125,8 @@ def set_config(**options):
     """
     numbers = _checked(options)
     _core.set_process_options(*(numbers.get(name, -1) for name in OPTIONS))
+    if numbers.get("memory", -1) in (0, MEMORIES["system"]):
+        _core.release_memory()
 
 
 class config:
@@ -163,14 +176,15 @@ def get_config():
     -------
     dict
         ``threads``: the number of threads that a large call would use; ``device``, ``precision``,
-        ``gemm``.
+        ``gemm``, ``memory``.
     """
-    threads, _, device, precision, gemm = _core.get_options()
+    threads, _, device, precision, gemm, memory = _core.get_options()
     return {
         "threads": threads,
         "device": _name_of(DEVICES, device),
         "precision": _name_of(PRECISIONS, precision),
         "gemm": _name_of(GEMMS, gemm),
+        "memory": _name_of(MEMORIES, memory),
     }
 
 
@@ -197,13 +211,16 @@ def info():
         ``threads``, ``threads_reason`` (which rule set the number), ``device``, ``devices``,
         ``cuda`` (whether the part for GPUs was built, and what it lacks), ``rates_file`` (what
         `measure_rates` replaces; None where nothing can be kept), ``startup`` (the start-up file,
-        which has NumPy patched in programs that run with ``NUMC_PATCH=1``; None without one).
+        which has NumPy patched in programs that run with ``NUMC_PATCH=1``; None without one),
+        ``memory``, ``memory_kept`` and ``memory_limit`` (bytes that are kept for arrays to come,
+        and that may be).
     """
     from . import _startup_file  # here: pathlib would double the time of our import
 
     found = _core.devices()
     isa, available = _core.isas()
-    threads, reason, device, _, _ = _core.get_options()
+    threads, reason, device, _, _, memory = _core.get_options()
+    kept, limit = _core.kept_memory()
     return {
         "version": __version__,
         "numpy": np.__version__,
@@ -219,6 +236,9 @@ def info():
         **{kind: problem or "ready" for kind, _, problem in found},
         "rates_file": _core.rates_file(),
         "startup": _startup_file.find(),
+        "memory": _name_of(MEMORIES, memory),
+        "memory_kept": kept,
+        "memory_limit": limit,
     }
 
 

@@ -153,7 +153,7 @@ class patched:
         self._blocks = []  # open ones, of all contexts
 
     def __enter__(self):
-        _core.open_block(self._blocks, 0, 0, 0, 0, self._what)
+        _core.open_block(self._blocks, 0, 0, 0, 0, 0, self._what)
         return self
 
     def __exit__(self, *exception):

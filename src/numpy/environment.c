@@ -3,6 +3,7 @@
 
 #include "devices.h"
 #include "kernels/kernels.h"
+#include "memory_limits.h"
 #include "threads/limit.h"
 #include "threads/pool.h"
 
@@ -71,15 +72,17 @@ static int apply_isa(void)
 int environment_apply(void)
 {
     static const char positive[] = "an integer of at least 1";
-    unsigned long long most_threads = 0, device_memory = 0, spin_us = WORKER_SPIN_US;
+    unsigned long long most_threads = 0, device_memory = 0, memory = 0, spin_us = WORKER_SPIN_US;
     if (apply_isa() < 0 ||
         read_number("NUMC_GPU_MEMORY_LIMIT", 1, SIZE_MAX, "a number of bytes", &device_memory) <
             0 ||
+        read_number("NUMC_MEMORY_CACHE", 1, SIZE_MAX, "a number of bytes", &memory) < 0 ||
         read_number("NUMC_NUM_THREADS", 1, INT_MAX, positive, &most_threads) < 0 ||
         read_number("NUMC_SPIN_US", 0, INT_MAX, "a number of microseconds", &spin_us) < 0) {
         return -1;
     }
     threads_initialize((int)most_threads, "");
     pool_set_spin_us((int)spin_us);
+    memory_limits_initialize((size_t)memory);
     return devices_initialize((size_t)device_memory);
 }

@@ -3,6 +3,8 @@
 
 #include "devices.h"
 #include "measured_rates.h"
+#include "memory/kept_blocks.h"
+#include "memory_limits.h"
 #include "numpy_private.h"
 #include "offload.h"
 #include "policy_in_use.h"
@@ -29,6 +31,9 @@ int internals_add(PyObject *module)
         .private_known = private_known,
         .read_quota = threads_read_quota,
         .quota = cgroup_cpus,
+        .read_memory = memory_limits_read,
+        .replace_memory_clock = memory_limits_replace_clock,
+        .limit_memory = kept_set_limit,
         .replace_device = devices_replace,
         .replace_rates = measured_rates_replace,
         .replace_clock = measured_clock_replace,

@@ -24,6 +24,13 @@ struct internals {
     void (*read_quota)(const char *root);
     int (*quota)(const char *root);
 
+    /* Memory of the machine and the control group below `root`; NULL: the real ones. */
+    void (*read_memory)(const char *root);
+    /* Of kept memory, in nanoseconds; NULL: the real clock. */
+    void (*replace_memory_clock)(int64_t (*clock)(void));
+    /* Bytes that are kept at most. */
+    void (*limit_memory)(size_t bytes);
+
     /* A device in the place of number 0; NULL takes it away. */
     void (*replace_device)(struct device *device, bool is_up);
     /* By which products are placed; NULL: as if nothing had been measured yet. */

@@ -15,6 +15,7 @@
 #include "matmul_call.h"
 #include "matmul_loop.h"
 #include "measured_rates.h"
+#include "memory_handler.h"
 #include "methods.h"
 #include "numpy_private.h"
 #include "options.h"
@@ -205,8 +206,8 @@ static int execute(PyObject *module)
     return PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 ||
                    initialize_process() < 0 || options_add_functions(module) < 0 ||
                    patch_add_functions(module) < 0 || profile_add_functions(module) < 0 ||
-                   check_add_functions(module) < 0 || device_functions_add(module) < 0 ||
-                   internals_add(module) < 0
+                   check_add_functions(module) < 0 || memory_handler_add_functions(module) < 0 ||
+                   device_functions_add(module) < 0 || internals_add(module) < 0
                ? -1
                : 0;
 }

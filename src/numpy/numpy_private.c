@@ -194,6 +194,48 @@ PyObject *private_no_value(void)
     return no_value;
 }
 
+/* ---- memory ---- */
+
+static PyDataMem_Handler *default_handler;
+
+/* The handler of a context in which nobody has set one. */
+static bool find_default_handler(void)
+{
+    PyObject *context = PyContext_New(), *capsule = NULL;
+    if (context != NULL && PyContext_Enter(context) == 0) {
+        capsule = PyDataMem_GetHandler();
+        PyContext_Exit(context);
+    }
+    Py_XDECREF(context);
+    PyDataMem_Handler *handler =
+        capsule != NULL ? PyCapsule_GetPointer(capsule, "mem_handler") : NULL;
+    Py_XDECREF(capsule); /* NumPy keeps it */
+    if (handler != NULL && handler->version == 1 &&
+        strcmp(handler->name, "default_allocator") == 0 && handler->allocator.malloc != NULL &&
+        handler->allocator.calloc != NULL && handler->allocator.realloc != NULL &&
+        handler->allocator.free != NULL) {
+        default_handler = handler;
+    }
+    return default_handler != NULL;
+}
+
+PyDataMem_Handler *private_default_handler(void)
+{
+    return private_known[PRIVATE_HANDLER] ? default_handler : NULL;
+}
+
+bool private_uses_huge_pages(void)
+{
+    PyObject *module = PyImport_ImportModule("numpy._core._multiarray_umath");
+    PyObject *answer =
+        module != NULL ? PyObject_CallMethod(module, "_get_madvise_hugepage", NULL) : NULL;
+    const bool uses = answer != Py_False;
+    Py_XDECREF(answer);
+    Py_XDECREF(module);
+    PyErr_Clear();
+    return uses;
+}
+
 /* ---- threads ---- */
 
 static bool state_has_exception(const PyThreadState *state)
@@ -248,9 +290,9 @@ bool private_holds_gil(void)
 static int warn_of_unknown_parts(PyObject *numpy)
 {
     static const char *const names[PRIVATE_PARTS] = {
-        [PRIVATE_UFUNC] = "fields of ufuncs",          [PRIVATE_LOOPS] = "ufunc._loops",
-        [PRIVATE_METHODS] = "methods of ufuncs",       [PRIVATE_WARN_ON_WRITE] = "flags of arrays",
-        [PRIVATE_EXCEPTION] = "exceptions of threads",
+        [PRIVATE_UFUNC] = "fields of ufuncs",    [PRIVATE_LOOPS] = "ufunc._loops",
+        [PRIVATE_METHODS] = "methods of ufuncs", [PRIVATE_WARN_ON_WRITE] = "flags of arrays",
+        [PRIVATE_HANDLER] = "memory handler",    [PRIVATE_EXCEPTION] = "exceptions of threads",
     };
     char list[256] = "";
     for (int part = 0; part < PRIVATE_PARTS; part++) {
@@ -330,6 +372,7 @@ int private_initialize(void)
     private_known[PRIVATE_LOOPS] = loops_are_known(numpy);
     private_known[PRIVATE_METHODS] = methods_are_known();
     private_known[PRIVATE_WARN_ON_WRITE] = warn_on_write_is_known();
+    private_known[PRIVATE_HANDLER] = find_default_handler();
     private_known[PRIVATE_EXCEPTION] = exception_is_known();
     private_warn_on_write = private_known[PRIVATE_WARN_ON_WRITE] ? WARN_ON_WRITE : ANY_OUTPUT;
     PyErr_Clear(); /* exceptions of the checks: all that counts is that one failed */

@@ -12,6 +12,7 @@ enum private_part {
     PRIVATE_LOOPS,         /* `ufunc->_loops`; else NumPy's ufunc gets what has no loop of ours */
     PRIVATE_METHODS,       /* how methods of np.ufunc are called; else they are NumPy's */
     PRIVATE_WARN_ON_WRITE, /* a flag of arrays; else NumPy gets calls with `out` */
+    PRIVATE_HANDLER,       /* of memory; else there is no memory="cached" */
     PRIVATE_EXCEPTION,     /* of a thread state; else it is asked for under the GIL */
     PRIVATE_PARTS
 };
@@ -80,6 +81,14 @@ static inline bool private_is_writable(PyArrayObject *array)
 
 /* np._NoValue; NULL if there is none. */
 PyObject *private_no_value(void);
+
+/* ---- memory ---- */
+
+/* NumPy's own handler, whose functions may be replaced; NULL if it is not as expected. */
+PyDataMem_Handler *private_default_handler(void);
+
+/* NUMPY_MADVISE_HUGEPAGE, or what NumPy makes of the system where that is not set. */
+bool private_uses_huge_pages(void);
 
 /* ---- the iterator ---- */
 

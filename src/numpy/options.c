@@ -8,8 +8,8 @@ enum { MOST_THREADS = 65536 };
 /* ---- the process ---- */
 
 static struct {
-    _Atomic int device, precision, kernel;
-} of_process = {OFFLOAD_AUTO, PRECISION_IEEE, GEMM_AUTO};
+    _Atomic int device, precision, kernel, memory;
+} of_process = {OFFLOAD_AUTO, PRECISION_IEEE, GEMM_AUTO, MEMORY_SYSTEM};
 
 /* ---- blocks ---- */
 
@@ -127,6 +127,7 @@ struct options options_in_effect(void)
     options.device = options.device != 0 ? options.device : of_process.device;
     options.precision = options.precision != 0 ? options.precision : of_process.precision;
     options.kernel = options.kernel != 0 ? options.kernel : of_process.kernel;
+    options.memory = options.memory != 0 ? options.memory : of_process.memory;
     return options;
 }
 
@@ -154,15 +155,16 @@ static bool are_allowed(const struct options *options)
     return is_within(options->threads, MOST_THREADS, "threads") &&
            is_within(options->device, OFFLOAD_DEVICE + DEVICES - 1, "device") &&
            is_within(options->precision, PRECISION_BF16, "precision") &&
-           is_within(options->kernel, GEMM_TILED, "gemm");
+           is_within(options->kernel, GEMM_TILED, "gemm") &&
+           is_within(options->memory, MEMORY_CACHED, "memory");
 }
 
 static PyObject *set_process_options(PyObject *module, PyObject *args)
 {
     (void)module;
     struct options options;
-    if (!PyArg_ParseTuple(args, "iiii:set_process_options", &options.threads, &options.device,
-                          &options.precision, &options.kernel) ||
+    if (!PyArg_ParseTuple(args, "iiiii:set_process_options", &options.threads, &options.device,
+                          &options.precision, &options.kernel, &options.memory) ||
         !are_allowed(&options)) {
         return NULL;
     }
@@ -178,6 +180,9 @@ static PyObject *set_process_options(PyObject *module, PyObject *args)
     if (options.kernel >= 0) {
         of_process.kernel = options.kernel != 0 ? options.kernel : GEMM_AUTO;
     }
+    if (options.memory >= 0) {
+        of_process.memory = options.memory != 0 ? options.memory : MEMORY_SYSTEM;
+    }
     Py_RETURN_NONE;
 }
 
@@ -186,9 +191,9 @@ static PyObject *open_block(PyObject *module, PyObject *args)
     (void)module;
     PyObject *blocks, *patched = NULL;
     struct options named;
-    if (!PyArg_ParseTuple(args, "O!iiii|O!:open_block", &PyList_Type, &blocks, &named.threads,
-                          &named.device, &named.precision, &named.kernel, &PyFrozenSet_Type,
-                          &patched) ||
+    if (!PyArg_ParseTuple(args, "O!iiiii|O!:open_block", &PyList_Type, &blocks, &named.threads,
+                          &named.device, &named.precision, &named.kernel, &named.memory,
+                          &PyFrozenSet_Type, &patched) ||
         !are_allowed(&named)) {
         return NULL;
     }
@@ -213,6 +218,9 @@ static PyObject *open_block(PyObject *module, PyObject *args)
     }
     if (named.kernel > 0) {
         block->options.kernel = named.kernel;
+    }
+    if (named.memory > 0) {
+        block->options.memory = named.memory;
     }
     const bool failed = set_variable(block) < 0 || PyList_Append(blocks, (PyObject *)block) < 0;
     if (failed) {
@@ -261,8 +269,8 @@ static PyObject *get_options(PyObject *module, PyObject *unused)
     const struct thread_limit limit = threads_limit();
     const struct options options = options_in_effect();
     options_leave(&scope);
-    return Py_BuildValue("isiii", limit.threads, limit.reason, options.device, options.precision,
-                         options.kernel);
+    return Py_BuildValue("isiiii", limit.threads, limit.reason, options.device, options.precision,
+                         options.kernel, options.memory);
 }
 
 static PyObject *device_problem(PyObject *module, PyObject *args)
@@ -283,10 +291,12 @@ static PyObject *device_problem(PyObject *module, PyObject *args)
 
 static PyMethodDef functions[] = {
     {"set_process_options", set_process_options, METH_VARARGS,
-     "set_process_options(threads, device, precision, gemm): 0 returns to the default, a negative "
+     "set_process_options(threads, device, precision, gemm, memory): 0 returns to the default, a "
+     "negative "
      "number leaves an option as it is."},
     {"open_block", open_block, METH_VARARGS,
-     "open_block(blocks, threads, device, precision, gemm, patched=None): options of the current "
+     "open_block(blocks, threads, device, precision, gemm, memory, patched=None): options of the "
+     "current "
      "context; 0 keeps what it has. What is in the frozenset `patched` is led to ours. Appends "
      "the block to the list."},
     {"close_block", close_one_block, METH_O,
@@ -294,7 +304,7 @@ static PyMethodDef functions[] = {
     {"device_problem", device_problem, METH_VARARGS,
      "device_problem(device): why the device of that option cannot be used, '' if it can."},
     {"get_options", get_options, METH_NOARGS,
-     "(threads, why so many, device, precision, gemm) in effect."},
+     "(threads, why so many, device, precision, gemm, memory) in effect."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -14,8 +14,13 @@ enum {
     OFFLOAD_DEVICE = 3, /* + its number, see devices.h */
 };
 
+enum {
+    MEMORY_SYSTEM = 1, /* options.memory */
+    MEMORY_CACHED = 2,
+};
+
 struct options {
-    int threads, device, precision, kernel; /* 0: not set */
+    int threads, device, precision, kernel, memory; /* 0: not set */
 };
 
 /* Called once, at import. -1 with an exception. */
@@ -62,7 +67,7 @@ void options_enter_loop(struct options_scope *scope);
 /* Whether a block of this context patches it: a ufunc, or the name of a function. */
 bool options_patch(PyObject *what);
 
-/* Device, precision and kernel of a call of this thread: none is unset. */
+/* All but threads, of a call of this thread: none is unset. */
 struct options options_in_effect(void);
 
 #endif

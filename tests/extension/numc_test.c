@@ -69,6 +69,49 @@ static PyObject *know_exceptions(PyObject *module, PyObject *known)
     Py_RETURN_NONE;
 }
 
+/* ---- memory ---- */
+
+static PyObject *read_memory(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *root;
+    if (!PyArg_ParseTuple(args, "z:read_memory", &root)) {
+        return NULL;
+    }
+    internals->read_memory(root);
+    Py_RETURN_NONE;
+}
+
+static _Atomic int64_t memory_time;
+
+static int64_t set_memory_time(void)
+{
+    return memory_time;
+}
+
+static PyObject *set_memory_clock(PyObject *module, PyObject *args)
+{
+    (void)module;
+    double seconds;
+    if (!PyArg_ParseTuple(args, "d:set_memory_clock", &seconds)) {
+        return NULL;
+    }
+    memory_time = (int64_t)(seconds * 1e9);
+    internals->replace_memory_clock(seconds >= 0 ? set_memory_time : NULL);
+    Py_RETURN_NONE;
+}
+
+static PyObject *limit_memory(PyObject *module, PyObject *args)
+{
+    (void)module;
+    Py_ssize_t bytes;
+    if (!PyArg_ParseTuple(args, "n:limit_memory", &bytes)) {
+        return NULL;
+    }
+    internals->limit_memory((size_t)bytes);
+    Py_RETURN_NONE;
+}
+
 /* ---- devices ---- */
 
 static PyObject *use_fake_device(PyObject *module, PyObject *args)
@@ -218,6 +261,13 @@ static PyMethodDef functions[] = {
     {"read_quota", read_quota, METH_VARARGS,
      "read_quota(root): calls keep to the quota of the control group below root from now on."},
     {"cgroup_quota", cgroup_quota, METH_VARARGS, "CPUs granted by the cgroup below root, or 0."},
+    {"read_memory", read_memory, METH_VARARGS,
+     "read_memory(root): memory is kept by what /proc and /sys below root say; None: by the real "
+     "ones."},
+    {"set_memory_clock", set_memory_clock, METH_VARARGS,
+     "set_memory_clock(seconds): the time for kept memory, which stands still; negative: the real "
+     "one."},
+    {"limit_memory", limit_memory, METH_VARARGS, "Bytes that are kept at most."},
     {"know_exceptions", know_exceptions, METH_O,
      "know_exceptions(known): whether exceptions of threads are where they are expected."},
     {"use_fake_device", use_fake_device, METH_VARARGS,

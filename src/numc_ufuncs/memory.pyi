@@ -1,0 +1,3 @@
+__all__ = ["release"]
+
+def release() -> int: ...
