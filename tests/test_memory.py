@@ -22,6 +22,10 @@ MIB = 1 << 20
 FROM = 32 << 10  # KEPT_FROM_BYTES
 LIMIT = 256 * MIB
 
+no_asan = pytest.mark.skipif(
+    "asan" in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer ends such programs"
+)
+
 
 @pytest.fixture(autouse=True)
 def cached():
@@ -340,9 +344,7 @@ class TestGivingBack:
             [first] = keep(MIB)
         assert address(empty(MIB)) == first
 
-    @pytest.mark.skipif(
-        "asan" in os.environ.get("LD_PRELOAD", ""), reason="address space is the sanitizer's"
-    )
+    @no_asan
     def test_the_system_refuses(self):
         """What is kept makes room, for blocks of ours and of NumPy's."""
         run("""
@@ -369,6 +371,7 @@ else:
     raise AssertionError
 """)
 
+    @no_asan
     def test_an_absurd_size(self):
         nc.set_config(memory="system")
         with pytest.raises(MemoryError) as numpys:

@@ -25,8 +25,9 @@ enum {
     RECORDS_BYTES = 64 << 10,
     /* A process may have 65530 mappings, unless the system says otherwise; others need some, too. */
     MOST_BLOCKS = 32768,
-    LEAST_PAGES = 8,     /* of a block: the last one may be empty but for a byte */
-    AVAILABLE_PARTS = 4, /* mapping such a part of what was available asks for that again */
+    HUGE_FROM_BYTES = 4 << 20, /* as NumPy does: huge pages take more where little is written */
+    LEAST_PAGES = 8,           /* of a block: the last one may be empty but for a byte */
+    AVAILABLE_PARTS = 4,       /* mapping such a part of what was available asks for that again */
 };
 static const int64_t UNUSED_NS = 10000000000, LOOK_AGAIN_NS = 500000000;
 static const size_t MOST_BYTES = (size_t)1 << 46;
@@ -310,7 +311,7 @@ static bool make_room(size_t wanted)
 
 static char *map_block(size_t capacity)
 {
-    const bool is_huge = huge_pages && capacity >= LARGE_PAGE_BYTES;
+    const bool is_huge = huge_pages && capacity >= HUGE_FROM_BYTES;
     char *data = map_private(is_huge ? capacity + LARGE_PAGE_BYTES : capacity);
     if (data == NULL || !is_huge) {
         return data;

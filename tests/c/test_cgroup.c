@@ -1,4 +1,4 @@
-/* CPU quotas of control groups, in a made-up /proc and /sys. */
+/* CPU quotas and memory of control groups, in a made-up /proc and /sys. */
 #include "expect.h"
 #include "made_up_root.h"
 #include "threads/cgroup.h"
@@ -105,11 +105,69 @@ static void check_broken(void)
           (files){{GROUP, "0::/a\n"}, {V2 "a/cpu.max", "9223372036854775807 2\n"}});
 }
 
+static void check_memory(const char *what, size_t limit, size_t available,
+                         const struct file files[])
+{
+    make_root();
+    for (int i = 0; files[i].name != NULL; i++) {
+        write_file(files[i].name, files[i].text);
+    }
+    const struct cgroup_memory found = cgroup_memory(root);
+    expect(found.limit == limit, "%s: limit %zu, not %zu", what, found.limit, limit);
+    expect(found.available == available, "%s: %zu available, not %zu", what, found.available,
+           available);
+    remove_root();
+}
+
+#define V1_MEMORY "sys/fs/cgroup/memory/"
+
+static void check_memories(void)
+{
+    typedef const struct file files[8];
+    check_memory("v2", 1000, 700,
+                 (files){{GROUP, "0::/a\n"},
+                         {V2 "a/memory.max", "1000\n"},
+                         {V2 "a/memory.current", "300\n"}});
+    check_memory("v2, max", SIZE_MAX, SIZE_MAX,
+                 (files){{GROUP, "0::/a\n"},
+                         {V2 "a/memory.max", "max\n"},
+                         {V2 "a/memory.current", "300\n"}});
+    check_memory(
+        "v2, files in memory", 1000, 830,
+        (files){{GROUP, "0::/a\n"},
+                {V2 "a/memory.max", "1000\n"},
+                {V2 "a/memory.current", "300\n"},
+                {V2 "a/memory.stat", "anon 7\ninactive_file 100\nactive_file 30\nfile 9"}});
+    check_memory("v2, one group has the limit, another uses it up", 1000, 50,
+                 (files){{GROUP, "0::/a/b\n"},
+                         {V2 "a/memory.max", "2000\n"},
+                         {V2 "a/memory.current", "1950\n"},
+                         {V2 "a/b/memory.max", "1000\n"},
+                         {V2 "a/b/memory.current", "300\n"}});
+    check_memory(
+        "v2, beyond the limit", 1000, 0,
+        (files){{GROUP, "0::/\n"}, {V2 "memory.max", "1000\n"}, {V2 "memory.current", "1300\n"}});
+    check_memory("v1", 1000, 700,
+                 (files){{GROUP, "4:cpu:/b\n5:memory:/a\n"},
+                         {V1_MEMORY "a/memory.limit_in_bytes", "1000\n"},
+                         {V1_MEMORY "a/memory.usage_in_bytes", "300\n"}});
+    check_memory("v1, another controller", SIZE_MAX, SIZE_MAX,
+                 (files){{GROUP, "4:cpu:/a\n"},
+                         {V1_MEMORY "a/memory.limit_in_bytes", "1000\n"},
+                         {V1_MEMORY "a/memory.usage_in_bytes", "300\n"}});
+    check_memory("no usage", SIZE_MAX, SIZE_MAX,
+                 (files){{GROUP, "0::/\n"}, {V2 "memory.max", "1000\n"}});
+    check_memory("garbage", SIZE_MAX, SIZE_MAX,
+                 (files){{GROUP, "0::/\n"}, {V2 "memory.max", "\n"}, {V2 "memory.current", "x\n"}});
+    check_memory("nothing", SIZE_MAX, SIZE_MAX, (files){{GROUP, ""}});
+}
+
 int main(void)
 {
     check_v2();
     check_v1();
     check_broken();
+    check_memories();
     expect(cgroup_cpus("") >= 0, "the real control group");
     expect(cgroup_cpus("/nonexistent") == 0, "a root that does not exist");
     return expect_result("cgroup");

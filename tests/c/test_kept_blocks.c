@@ -1,0 +1,227 @@
+/* Blocks that are kept, on a made-up system: threads, forks, sizes at random. */
+#include "expect.h"
+#include "memory/kept_blocks.h"
+#include "memory/pages.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { THREADS = 4, TURNS = 3000, HELD = 12, SHARED = 16, LIMIT = 8 << 20, FORKS = 20 };
+
+static _Atomic int64_t now;
+static _Atomic size_t there = SIZE_MAX;
+
+static int64_t made_up_clock(void)
+{
+    return now;
+}
+
+static size_t made_up_available(void)
+{
+    return there;
+}
+
+/* ---- sizes at random ---- */
+
+struct held {
+    unsigned char *data;
+    size_t bytes;
+    unsigned char mark;
+};
+
+static bool is_intact(const struct held *held, size_t bytes)
+{
+    return held->data[0] == held->mark && held->data[bytes / 2] == held->mark &&
+           held->data[bytes - 1] == held->mark;
+}
+
+static void mark(struct held *held)
+{
+    held->data[0] = held->data[held->bytes / 2] = held->data[held->bytes - 1] = held->mark;
+}
+
+static size_t random_size(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    const size_t size = (size_t)KEPT_FROM_BYTES << (*state >> 33) % 6;
+    return size + (*state >> 40) % size;
+}
+
+/* Some are handed from thread to thread by these. */
+static _Atomic(struct held *) shared[SHARED];
+
+static void *work(void *argument)
+{
+    const int number = (int)(intptr_t)argument;
+    uint64_t state = (uint64_t)number + 1;
+    struct held mine[HELD] = {{NULL, 0, 0}};
+    for (int turn = 0; turn < TURNS; turn++) {
+        struct held *held = &mine[turn % HELD];
+        const size_t size = random_size(&state);
+        if (held->data == NULL) {
+            const bool zeros = turn % 3 == 0;
+            held->data = zeros ? kept_allocate_zeros(size) : kept_allocate(size);
+            held->bytes = size;
+            held->mark = (unsigned char)(1 + number);
+            expect(held->data != NULL, "a block of %zu bytes", size);
+            if (held->data == NULL) {
+                continue;
+            }
+            expect(!zeros || (held->data[0] | held->data[size / 2] | held->data[size - 1]) == 0,
+                   "zeros of %zu bytes", size);
+            mark(held);
+            continue;
+        }
+        expect(is_intact(held, held->bytes), "thread %d, turn %d: somebody wrote", number, turn);
+        expect(kept_size(held->data) == held->bytes, "thread %d, turn %d: size", number, turn);
+        if (turn % 5 == 0) {
+            held->data[size < held->bytes ? size - 1 : held->bytes - 1] = held->mark;
+            held->data = kept_resize(held->data, size);
+            expect(held->data[(size < held->bytes ? size : held->bytes) - 1] == held->mark,
+                   "contents move along");
+            held->bytes = size;
+            mark(held);
+        } else if (turn % 7 == 0) {
+            struct held *gift = malloc(sizeof *gift);
+            *gift = *held;
+            gift = atomic_exchange(&shared[turn % SHARED], gift);
+            *held = gift != NULL ? *gift : (struct held){NULL, 0, 0};
+            free(gift);
+        } else {
+            expect(kept_free(held->data, turn % 11 != 0), "a block is freed");
+            held->data = NULL;
+        }
+        if (turn % 500 == 0) {
+            kept_release();
+            now += 1000000000;
+        }
+    }
+    for (int i = 0; i < HELD; i++) {
+        if (mine[i].data != NULL) {
+            kept_free(mine[i].data, true);
+        }
+    }
+    return NULL;
+}
+
+static void check_threads(void)
+{
+    pthread_t threads[THREADS];
+    for (intptr_t i = 0; i < THREADS; i++) {
+        pthread_create(&threads[i], NULL, work, (void *)i);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    for (int i = 0; i < SHARED; i++) {
+        struct held *left = shared[i];
+        if (left != NULL) {
+            expect(is_intact(left, left->bytes) && kept_free(left->data, true), "left over");
+            free(left);
+        }
+    }
+    const size_t kept = kept_bytes().kept;
+    expect(kept > 0 && kept <= LIMIT, "%zu bytes are kept", kept);
+    kept_release();
+    expect(kept_bytes().kept == 0, "all is given back");
+}
+
+/* ---- forks ---- */
+
+static _Atomic bool ended;
+
+static void *allocate_on(void *argument)
+{
+    while (!ended) {
+        kept_free(kept_allocate(1 << 20), true);
+    }
+    return argument;
+}
+
+static void check_forks(void)
+{
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        pthread_create(&threads[i], NULL, allocate_on, NULL);
+    }
+    for (int i = 0; i < FORKS; i++) {
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(60); /* for a child that hangs */
+            const bool is_empty = kept_release() == 0;
+            char *first = kept_allocate(1 << 20);
+            kept_free(first, true);
+            _exit(is_empty && kept_allocate(1 << 20) == first ? 0 : 1);
+        }
+        int status = -1;
+        waitpid(child, &status, 0);
+        expect(status == 0, "child %d: status %d", i, status);
+    }
+    ended = true;
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    kept_release();
+}
+
+/* ---- what is no block ---- */
+
+static void check_others(void)
+{
+    char *block = kept_allocate(1 << 20);
+    char *pages = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char local;
+    const void *others[] = {NULL, &local, pages, block + 4096, block + 1, (void *)(uintptr_t)4096};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        expect(kept_size(others[i]) == 0, "other %zu: no size", i);
+        expect(!kept_free((void *)(uintptr_t)others[i], true), "other %zu is not freed", i);
+    }
+    munmap(pages, 1 << 20);
+    expect(kept_free(block, true), "the block is");
+    expect(!kept_free(block, true) && kept_size(block) == 0, "but only once");
+    kept_release();
+    expect(!kept_free(block, true), "nor after it was given back");
+    expect(kept_allocate(KEPT_FROM_BYTES - 1) == NULL, "small ones are not kept");
+    expect(kept_allocate(SIZE_MAX) == NULL && kept_allocate_zeros(SIZE_MAX) == NULL, "no overflow");
+}
+
+/* ---- pages ---- */
+
+static void check_pages(void)
+{
+    enum { BYTES = 16 << 20 };
+    char *block = kept_allocate_zeros(BYTES);
+    expect(!pages_are_there(block, block + BYTES), "new memory has no pages");
+    block[BYTES - 1] = 1;
+    expect(!pages_are_there(block, block + BYTES), "nor has most of it with one");
+    memset(block, 1, BYTES);
+    expect(pages_are_there(block, block + BYTES), "used memory has");
+    expect(pages_are_there(block + 1, block + BYTES - 1), "also what does not begin with a page");
+    kept_set_limit((size_t)2 * BYTES);
+    kept_free(block, true);
+    expect(kept_allocate(BYTES) == block && pages_are_there(block, block + BYTES),
+           "and keeps them");
+    kept_free(block, true);
+    block = kept_allocate_zeros(BYTES);
+    expect(!pages_are_there(block, block + BYTES) && block[0] == 0, "zeros have none");
+    kept_free(block, false);
+    expect(kept_bytes().kept == 0, "nothing is kept");
+    kept_set_limit(LIMIT);
+}
+
+int main(int count, char **arguments)
+{
+    static const struct kept_system made_up = {made_up_clock, made_up_available};
+    kept_initialize(&made_up, LIMIT);
+    check_others();
+    check_pages();
+    check_threads();
+    if (count < 2 || strcmp(arguments[1], "--no-fork") != 0) {
+        check_forks();
+    }
+    return expect_result("kept blocks");
+}
