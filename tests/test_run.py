@@ -21,7 +21,7 @@ from numc_ufuncs import _run, _startup_file
 
 PACKAGE = Path(nc.__file__).parent
 # Of the environment of these tests, what would decide instead of `run`.
-VARIABLES = ("NUMC_PATCH", "OPENBLAS_THREAD_TIMEOUT", "NUMC_NUM_THREADS")
+VARIABLES = ("NUMC_PATCH", "NUMC_MEMORY", "OPENBLAS_THREAD_TIMEOUT", "NUMC_NUM_THREADS")
 # Does not import numc_ufuncs itself.
 IS_PATCHED = """
 def is_patched():
@@ -168,6 +168,13 @@ class TestPatch:
         assert printed(run(tmp_path / "script.py")) == "True"
         assert printed(run("-c", PRINT_PATCHED)) == "True"
         assert printed(run(input=PRINT_PATCHED)) == "True"
+
+    def test_memory(self):
+        code = "import numc_ufuncs; print(numc_ufuncs.get_config()['memory'])"
+        assert printed(run("-c", code)) == "cached"
+        assert printed(run("--memory", "system", "-c", code)) == "system"
+        bad = python("-c", code, env={**os.environ, "NUMC_MEMORY": "much"})
+        assert bad.stdout == "system\n" and "NUMC_MEMORY: memory must be one of" in bad.stderr
 
     def test_in_a_launcher(self):
         """Where the package has been imported before the command line is read."""
@@ -326,9 +333,9 @@ class TestFailures:
             raise RuntimeError("not this NumPy")
 
         monkeypatch.setattr(nc._patch, "patch_numpy", fail)
-        assert _run.patch_problems() == []
+        assert _run.environment_problems() == []
         monkeypatch.setenv("NUMC_PATCH", "1")
-        assert _run.patch_problems() == ["NumPy is not patched: RuntimeError: not this NumPy"]
+        assert _run.environment_problems() == ["NumPy is not patched: RuntimeError: not this NumPy"]
 
     def test_numpy_is_missing_at_first(self):
         code = f"""
@@ -466,20 +473,22 @@ class TestSettings:
 
     CODE = (
         "import os; print(*(f'{x}={os.environ.get(x)}' for x in ('NUMC_PATCH', 'PYTHONPATH', "
-        "'NUMC_NUM_THREADS', 'OPENBLAS_THREAD_TIMEOUT')))"
+        "'NUMC_NUM_THREADS', 'NUMC_MEMORY', 'OPENBLAS_THREAD_TIMEOUT')))"
     )
 
     def test_says_what_is_set(self):
         words, found = self.said("--threads", "1", "-c", self.CODE)
         assert words == found.split()
-        assert "NUMC_NUM_THREADS=1" in words and "OPENBLAS_THREAD_TIMEOUT=4" in words
+        assert "NUMC_NUM_THREADS=1" in words and "NUMC_MEMORY=cached" in words
+        assert "OPENBLAS_THREAD_TIMEOUT=4" in words
 
     def test_the_users_settings_stay(self, monkeypatch):
         monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", "20")
         monkeypatch.setenv("NUMC_NUM_THREADS", "3")
+        monkeypatch.setenv("NUMC_MEMORY", "system")
         words, found = self.said("-c", self.CODE)
         assert [word.split("=")[0] for word in words] == ["NUMC_PATCH", "PYTHONPATH"]
-        assert found.endswith("NUMC_NUM_THREADS=3 OPENBLAS_THREAD_TIMEOUT=20")
+        assert found.endswith("NUMC_NUM_THREADS=3 NUMC_MEMORY=system OPENBLAS_THREAD_TIMEOUT=20")
 
     def test_run_within_run(self):
         _, once = self.said("-c", self.CODE)

@@ -70,7 +70,7 @@ def __dir__():
     return sorted({*globals(), *(n for n, v in vars(_np).items() if type(v) is _np.ufunc)})
 
 
-for _text in (*_core.take_import_warnings(), *_run.patch_problems()):
+for _text in (*_core.take_import_warnings(), *_run.environment_problems()):
     try:
         _warnings.warn(_text, RuntimeWarning, stacklevel=2)
     except RuntimeWarning:

@@ -12,7 +12,8 @@ STARTUP_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_star
 # least that it knows.
 BLAS_VARIABLE, BLAS_TIMEOUT = "OPENBLAS_THREAD_TIMEOUT", "4"
 # Options with a value, which is not the program's name.
-WITH_VALUE = ("--threads", "--json", "--plot")
+WITH_VALUE = ("--threads", "--memory", "--json", "--plot")
+MEMORY_VARIABLE = "NUMC_MEMORY"
 
 
 def _parser():
@@ -32,6 +33,12 @@ def _parser():
     )
     parser.add_argument(
         "--threads", metavar="N", type=threads, help="use N threads at most (NUMC_NUM_THREADS)"
+    )
+    parser.add_argument(
+        "--memory",
+        choices=("cached", "system"),
+        help="keep large blocks of memory for arrays to come (cached, the default), or not "
+        "(NUMC_MEMORY)",
     )
     parser.add_argument(
         "--profile",
@@ -93,6 +100,8 @@ def settings(environment, options):
     new = {"NUMC_PATCH": "1", "PYTHONPATH": os.pathsep.join(paths)}
     if options.threads:
         new["NUMC_NUM_THREADS"] = options.threads
+    if options.memory or MEMORY_VARIABLE not in environment:
+        new[MEMORY_VARIABLE] = options.memory or "cached"
     if BLAS_VARIABLE not in environment:
         new[BLAS_VARIABLE] = BLAS_TIMEOUT
     from . import _report
@@ -133,13 +142,22 @@ def main(arguments):
     os.execve(sys.executable, command, {**os.environ, **new})
 
 
-def patch_problems():
-    """Patch NumPy if ``NUMC_PATCH`` is set; return what went wrong, as lines of text.
+def environment_problems():
+    """Do what ``NUMC_MEMORY`` and ``NUMC_PATCH`` say; return what went wrong, as lines of text.
 
     The package calls it at the end of its import.
     """
+    problems = []
+    memory = os.environ.get(MEMORY_VARIABLE)
+    if memory:
+        from ._config import set_config
+
+        try:
+            set_config(memory=memory)
+        except (ValueError, RuntimeError) as error:
+            problems.append(f"{MEMORY_VARIABLE}: {error}")
     if os.environ.get("NUMC_PATCH", "") in ("", "0"):
-        return []
+        return problems
     from . import _report
     from ._patch import is_patched, patch_numpy
 
@@ -147,7 +165,9 @@ def patch_problems():
         patch_numpy()
         _report.start()
     except Exception as error:
-        return [f"NumPy is not patched: {type(error).__name__}: {error}"]
+        return [*problems, f"NumPy is not patched: {type(error).__name__}: {error}"]
     if not is_patched():
-        return ["NumPy is not patched: the parts that a patch needs are not as they are known here"]
-    return []
+        problems.append(
+            "NumPy is not patched: the parts that a patch needs are not as they are known here"
+        )
+    return problems
