@@ -551,8 +551,8 @@ class TestThreads:
 class TestFork:
     @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
     def test_a_child_keeps_blocks_of_its_own(self):
-        keep(5 * MIB)
         array = np.full(3 * MIB, 9, np.uint8)
+        keep(5 * MIB)
         child = os.fork()
         if child == 0:
             status = 1

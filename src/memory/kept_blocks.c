@@ -3,7 +3,12 @@
  *
  * Blocks are mapped with the size that they are first asked for, and given to others that ask for a little
  * less. What those leave unused behind their end has pages, too, and counts as kept: so a program never
- * holds more than the limit beyond what it asked for. */
+ * holds more than the limit beyond what it asked for. Larger ones are split, and joined again when both parts
+ * are free.
+ *
+ * What is kept and what is in use are together no more than what was in use at the same time already: memory
+ * that the process never had costs several times as much as what it gave back just now, where a hypervisor
+ * has to find it first. */
 #include "kept_blocks.h"
 
 #include "pages.h"
@@ -20,14 +25,17 @@ enum {
     CLASSES = 64 << CLASS_BITS,
     /* A block serves requests of its own class, or of so many classes less: of two thirds of its size. */
     CLASSES_ABOVE = 3,
+    /* From larger ones, up to eight times its size, it is split off. */
+    SPLIT_CLASSES_ABOVE = 3 << CLASS_BITS,
     LOOKED_AT = 16, /* free blocks of the request's own class, some of which are too small */
     FIRST_BUCKETS = 1024,
     RECORDS_BYTES = 64 << 10,
     /* A process may have 65530 mappings, unless the system says otherwise; others need some, too. */
     MOST_BLOCKS = 32768,
-    HUGE_FROM_BYTES = 4 << 20, /* as NumPy does: huge pages take more where little is written */
-    LEAST_PAGES = 8,           /* of a block: the last one may be empty but for a byte */
-    AVAILABLE_PARTS = 4,       /* mapping such a part of what was available asks for that again */
+    HUGE_FROM_BYTES = 4 << 20,    /* as NumPy does: huge pages take more where little is written */
+    FREELY_KEPT_BYTES = 16 << 20, /* whatever was in use before */
+    LEAST_PAGES = 8,              /* of a block: the last one may be empty but for a byte */
+    AVAILABLE_PARTS = 4, /* mapping such a part of what was available asks for that again */
 };
 static const int64_t UNUSED_NS = 10000000000, LOOK_AGAIN_NS = 500000000;
 static const size_t MOST_BYTES = (size_t)1 << 46;
@@ -40,6 +48,7 @@ struct kept_block {
     size_t bytes;    /* that it is in use with; 0: it is free */
     int64_t free_since;
     struct kept_block *next[ORDERS], *previous[ORDERS]; /* if free */
+    struct kept_block *left, *right;   /* of the same mapping, without a gap; NULL: none */
     struct kept_block *next_in_bucket; /* or of the spare records, or of those to be unmapped */
 };
 
@@ -51,7 +60,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static struct block_list of_class[CLASSES], all_free;
 static struct kept_block *spare, *first_buckets[FIRST_BUCKETS], **buckets = first_buckets;
 static size_t bucket_count = FIRST_BUCKETS, block_count;
-static size_t unused; /* bytes behind the end of blocks in use */
+static size_t unused;          /* bytes behind the end of blocks in use */
+static size_t used, used_most; /* by blocks in use, and at most so far */
 static size_t limit_set, limit_now;
 static size_t mapped, look_again; /* bytes mapped since the last look at what is available */
 static int64_t next_look;
@@ -96,11 +106,8 @@ static size_t unused_by(const struct kept_block *block)
     return block->capacity - capacity_for(block->bytes);
 }
 
-static void keep(struct kept_block *block, int64_t now)
+static void list_free(struct kept_block *block)
 {
-    unused -= unused_by(block);
-    block->bytes = 0;
-    block->free_since = now;
     list_prepend(&of_class[class_of(block->capacity)], BY_SIZE, block);
     list_prepend(&all_free, BY_AGE, block);
     kept += block->capacity;
@@ -111,6 +118,21 @@ static void take_out(struct kept_block *block)
     list_remove(&of_class[class_of(block->capacity)], BY_SIZE, block);
     list_remove(&all_free, BY_AGE, block);
     kept -= block->capacity;
+}
+
+static void begin_use(struct kept_block *block, size_t bytes)
+{
+    block->bytes = bytes;
+    unused += unused_by(block);
+    used += block->capacity;
+    used_most = used > used_most ? used : used_most;
+}
+
+static void end_use(struct kept_block *block)
+{
+    used -= block->capacity;
+    unused -= unused_by(block);
+    block->bytes = 0;
 }
 
 /* ---- the table of addresses ---- */
@@ -189,11 +211,79 @@ static struct kept_block *find(const void *data)
     return block != NULL && block->bytes > 0 ? block : NULL;
 }
 
+/* ---- parts of a mapping ---- */
+
+static void link_right(struct kept_block *block, struct kept_block *right)
+{
+    if (block != NULL) {
+        block->right = right;
+    }
+    if (right != NULL) {
+        right->left = block;
+    }
+}
+
+static void isolate(struct kept_block *block)
+{
+    link_right(block->left, NULL);
+    link_right(NULL, block->right);
+    block->left = block->right = NULL;
+}
+
+/* Appends the part on its right, which is free and in no list. */
+static void join_right(struct kept_block *block)
+{
+    struct kept_block *part = block->right;
+    *place_of(part->data) = part->next_in_bucket;
+    block_count--;
+    block->capacity += part->capacity;
+    link_right(block, part->right);
+    part->next_in_bucket = spare;
+    spare = part;
+}
+
+/* Makes the rest of a block that is in no list a free block of its own, if there is room for its record. */
+static void split(struct kept_block *block, size_t capacity, int64_t now)
+{
+    struct kept_block *rest = block_count < MOST_BLOCKS ? new_record() : NULL;
+    if (rest == NULL) {
+        return;
+    }
+    *rest = (struct kept_block){
+        .data = block->data + capacity,
+        .capacity = block->capacity - capacity,
+        .free_since = now,
+    };
+    block->capacity = capacity;
+    link_right(rest, block->right);
+    link_right(block, rest);
+    block_count++;
+    insert(rest);
+    list_free(rest);
+}
+
+static void keep(struct kept_block *block, int64_t now)
+{
+    struct kept_block *left = block->left, *right = block->right;
+    if (right != NULL && right->bytes == 0) {
+        take_out(right);
+        join_right(block);
+    }
+    if (left != NULL && left->bytes == 0) {
+        take_out(left);
+        join_right(left);
+        block = left;
+    }
+    block->free_since = now;
+    list_free(block);
+}
+
 /* ---- giving back ---- */
 
 /* Takes a block, which is not in the lists, to those that are to be unmapped without the lock. */
 static void condemn(struct kept_block *block, struct kept_block **condemned)
 {
+    isolate(block);
     *place_of(block->data) = block->next_in_bucket;
     block_count--;
     block->next_in_bucket = *condemned;
@@ -218,6 +308,7 @@ static void condemn_unused(int64_t now, struct kept_block **condemned)
 {
     while (all_free.last != NULL && now - all_free.last->free_since >= UNUSED_NS) {
         condemn_oldest(condemned);
+        used_most = used + kept;
     }
 }
 
@@ -250,6 +341,7 @@ size_t kept_release(void)
     while (all_free.last != NULL) {
         condemn_oldest(&condemned);
     }
+    used_most = used;
     pthread_mutex_unlock(&lock);
     return unmap(condemned);
 }
@@ -294,13 +386,19 @@ static void follow_available(size_t wanted)
     unmap(condemned);
 }
 
-/* Before so much is mapped: whether there may be another block. */
+/* Before so much is mapped: whether there may be another block. What is free, and did not do, makes room. */
 static bool make_room(size_t wanted)
 {
+    struct kept_block *condemned = NULL;
     const int64_t now = from_system.clock();
     pthread_mutex_lock(&lock);
     const bool due = is_due(now, wanted), may = block_count < MOST_BLOCKS;
+    const size_t later = used + wanted, most = later > used_most ? later : used_most;
+    while (all_free.last != NULL && later + kept > most && kept > FREELY_KEPT_BYTES) {
+        condemn_oldest(&condemned);
+    }
     pthread_mutex_unlock(&lock);
+    unmap(condemned);
     if (due) {
         follow_available(wanted);
     }
@@ -338,7 +436,8 @@ static void *new_block(size_t bytes)
     pthread_mutex_lock(&lock);
     struct kept_block *block = new_record();
     if (block != NULL) {
-        *block = (struct kept_block){.data = data, .capacity = capacity, .bytes = bytes};
+        *block = (struct kept_block){.data = data, .capacity = capacity};
+        begin_use(block, bytes);
         if (block_count++ >= bucket_count) {
             widen_table();
         }
@@ -349,6 +448,32 @@ static void *new_block(size_t bytes)
         munmap(data, capacity);
     }
     return block != NULL ? data : NULL;
+}
+
+static size_t split_at(const struct kept_block *block, size_t bytes)
+{
+    const size_t step = block->capacity >= HUGE_FROM_BYTES && bytes >= LARGE_PAGE_BYTES
+                            ? LARGE_PAGE_BYTES
+                            : page_bytes;
+    return (bytes + step - 1) / step * step;
+}
+
+/* A larger free block, whose first part is as large as the request; NULL if there is none. */
+static struct kept_block *split_larger(size_t bytes, int64_t now)
+{
+    const int class = class_of(bytes);
+    for (int i = CLASSES_ABOVE + 1; i <= SPLIT_CLASSES_ABOVE; i++) {
+        struct kept_block *block = of_class[class + i].first;
+        if (block != NULL) {
+            take_out(block);
+            const size_t capacity = split_at(block, bytes);
+            if (block->capacity - capacity >= KEPT_FROM_BYTES) {
+                split(block, capacity, now);
+            }
+            return block;
+        }
+    }
+    return NULL;
 }
 
 /* A free block for a request. Of the last ones freed, whose memory may be in a cache, or of the first. */
@@ -381,8 +506,11 @@ static struct kept_block *take_free(size_t bytes, bool last)
     struct kept_block *block = find_free(bytes, last);
     if (block != NULL) {
         take_out(block);
-        block->bytes = bytes;
-        unused += unused_by(block);
+    } else if (last) {
+        block = split_larger(bytes, now);
+    }
+    if (block != NULL) {
+        begin_use(block, bytes);
     }
     condemn_unused(now, &condemned);
     pthread_mutex_unlock(&lock);
@@ -434,11 +562,11 @@ bool kept_free(void *data, bool keeps)
         pthread_mutex_unlock(&lock);
         return false;
     }
+    end_use(block);
     if (keeps && block->capacity <= limit_now) {
         keep(block, now);
         condemn_above(limit_now, &condemned);
     } else {
-        unused -= unused_by(block);
         condemn(block, &condemned);
     }
     condemn_unused(now, &condemned);
@@ -473,8 +601,10 @@ void *kept_resize(void *data, size_t bytes)
     /* Out of the table while it moves: another block may be mapped where it was. */
     pthread_mutex_lock(&lock);
     struct kept_block **place = place_of(data), *block = *place;
+    const size_t before = block->bytes;
     *place = block->next_in_bucket;
-    unused -= unused_by(block);
+    isolate(block);
+    end_use(block);
     pthread_mutex_unlock(&lock);
     char *moved = mremap(data, block->capacity, capacity, MREMAP_MAYMOVE);
     if (moved == MAP_FAILED && kept_release() > 0) {
@@ -485,9 +615,8 @@ void *kept_resize(void *data, size_t bytes)
     if (!refused) {
         block->data = moved;
         block->capacity = capacity;
-        block->bytes = bytes;
     }
-    unused += unused_by(block);
+    begin_use(block, refused ? before : bytes);
     insert(block);
     pthread_mutex_unlock(&lock);
     return refused ? NULL : moved;

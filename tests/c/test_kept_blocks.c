@@ -191,6 +191,45 @@ static void check_others(void)
 
 /* ---- pages ---- */
 
+/* ---- parts ---- */
+
+static void check_parts(void)
+{
+    enum { MIB = 1 << 20 };
+    kept_release();
+    kept_set_limit(1 << 30);
+    char *whole = kept_allocate(64 * MIB);
+    kept_free(whole, true);
+    char *first = kept_allocate(16 * MIB), *second = kept_allocate(16 * MIB);
+    expect(first == whole && second == whole + 16 * MIB, "parts are split off one after the other");
+    expect(kept_bytes().kept == 32 * MIB, "%zu bytes are left of it", kept_bytes().kept);
+    kept_free(first, true);
+    expect(kept_allocate(9 * MIB) == whole, "the part that fits best");
+    kept_free(whole, true);
+    kept_free(second, true);
+    expect(kept_allocate(64 * MIB) == whole, "parts are joined");
+    kept_free(whole, true);
+    char *small = kept_allocate(MIB);
+    expect(small < whole || small >= whole + 64 * MIB, "few bytes do not split a large block");
+    kept_free(small, true);
+
+    /* What was in use at once bounds what is kept: 64 MiB so far. */
+    char *large = kept_allocate(100 * MIB);
+    expect(kept_bytes().kept <= 16 * MIB, "%zu bytes stay beside", kept_bytes().kept);
+    kept_free(large, true);
+    whole = kept_allocate(64 * MIB);
+    second = kept_allocate(36 * MIB);
+    expect(whole == large && second == large + 64 * MIB, "both fit into what was in use");
+    kept_free(whole, true);
+    now += (int64_t)20 * 1000000000;
+    kept_release_unused();
+    expect(kept_bytes().kept == 0, "the unused part is given back alone");
+    memset(second, 1, 36 * MIB);
+    kept_free(second, true);
+    kept_release();
+    kept_set_limit(LIMIT);
+}
+
 static void check_pages(void)
 {
     enum { BYTES = 16 << 20 };
@@ -219,6 +258,7 @@ int main(int count, char **arguments)
     kept_initialize(&made_up, LIMIT);
     check_others();
     check_pages();
+    check_parts();
     check_threads();
     if (count < 2 || strcmp(arguments[1], "--no-fork") != 0) {
         check_forks();
