@@ -537,14 +537,16 @@ void *kept_allocate_zeros(size_t bytes)
     if (!is_in_range(bytes)) {
         return NULL;
     }
-    /* A free block loses its pages: were it left alone, a program that only ever asks for zeros would keep
+    /* Less than huge pages is written sooner than its pages are faulted in again; more stays lazy. A free
+     * block loses its pages then: were it left alone, a program that only ever asks for zeros would keep
      * blocks up to the limit, and use none of them. */
-    struct kept_block *block = take_free(bytes, false);
+    const bool is_lazy = bytes >= HUGE_FROM_BYTES;
+    struct kept_block *block = take_free(bytes, !is_lazy);
     if (block == NULL) {
         return new_block(bytes);
     }
-    if (madvise(block->data, block->capacity, MADV_DONTNEED) != 0) {
-        memset(block->data, 0, bytes); /* pages are locked */
+    if (!is_lazy || madvise(block->data, block->capacity, MADV_DONTNEED) != 0) {
+        memset(block->data, 0, bytes); /* or pages are locked */
     }
     return block->data;
 }
