@@ -61,6 +61,9 @@ static bool read_keywords(PyObject *const *args, Py_ssize_t positional, PyObject
         PyObject *keyword = PyTuple_GET_ITEM(keywords, i), *value = args[positional + i];
         if (keyword == out_keyword && *out == NULL) {
             const bool is_single = PyTuple_CheckExact(value) && PyTuple_GET_SIZE(value) == 1;
+            if (value == Py_Ellipsis && table->is_product) {
+                return false; /* a result without axes would be an array, too */
+            }
             *out = is_single                      ? PyTuple_GET_ITEM(value, 0)
                    : operands_asks_for_new(value) ? NULL
                                                   : value;
@@ -116,7 +119,6 @@ static bool read_operands(struct ufunc_call *call, PyObject *const *args, size_t
     const int inputs = call->table->inputs;
     PyObject *out, *mask;
     if (!read_keywords(args, PyVectorcall_NARGS(count), keywords, call->table, &out, &mask) ||
-        (out == NULL && keywords != NULL && call->table->is_product) || /* out=... */
         (mask != NULL && (call->table->is_product || !is_usual_mask(mask, out))) ||
         !read_inputs(call, args)) {
         return false;

@@ -13,6 +13,7 @@
 #include "profile.h"
 #include "reduction_loop.h"
 #include "reduction_plan.h"
+#include "resolved_arguments.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -312,6 +313,34 @@ PyObject *clone_call(PyObject *clone, PyObject *called, PyObject *const *args, s
     return call_without_numpy(clone, args, count, keywords, &result)
                ? result
                : by_numpy(clone, called, args, count, keywords);
+}
+
+bool clone_may_gain(PyObject *clone, PyObject *const *args, size_t count, PyObject *keywords)
+{
+    const struct call_table *table = &clone_of((PyUFuncObject *)clone)->calls;
+    const Py_ssize_t positional = PyVectorcall_NARGS(count);
+    PyArrayObject *first = NULL;
+    bool are_alike = true, is_large = false;
+    for (Py_ssize_t i = 0; i < positional && i < table->inputs; i++) {
+        PyArrayObject *array = (PyArrayObject *)args[i];
+        if (!PyArray_CheckExact(args[i]) || PyArray_NDIM(array) == 0) {
+            continue;
+        }
+        are_alike = are_alike && (first == NULL || PyArray_TYPE(first) == PyArray_TYPE(array)) &&
+                    PyArray_DIM(array, 0) > 0 && PyArray_ISNBO(PyArray_DESCR(array)->byteorder);
+        first = array;
+        is_large = is_large || PyArray_SIZE(array) > LEAST_BUFFERED_ELEMENTS;
+    }
+    if (first == NULL) {
+        return false;
+    }
+    if (!is_large && keywords != NULL &&
+        PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, 0), "out") != 0) {
+        return table->is_product;
+    }
+    const int type = PyArray_TYPE(first);
+    const bool is_known = type < CALL_TYPES && table->row[type].input != NULL;
+    return is_large || table->is_product || (are_alike && is_known);
 }
 
 PyObject *clone_call_by_numpy(PyObject *clone, PyObject *called, PyObject *const *args,

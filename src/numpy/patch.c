@@ -2,11 +2,13 @@
  * and restoring only switch a flag that it reads. */
 #include "patch.h"
 
+#include "check.h"
 #include "clone.h"
 #include "dtypes.h"
 #include "numpy_private.h"
 #include "options.h"
 #include "patched_functions.h"
+#include "profile.h"
 
 /* Overlapping operands of fewer elements gain nothing from threads. */
 enum { LEAST_ELEMENTS = 8192 };
@@ -101,8 +103,10 @@ static PyObject *call_by_numpy(PyObject *clone, PyObject *called, PyObject *cons
 static PyObject *call(PyObject *self, PyObject *const *args, size_t count, PyObject *keywords)
 {
     PyObject *clone = private_kept((PyUFuncObject *)self);
-    return is_here(clone, self) ? clone_call(clone, self, args, count, keywords, call_by_numpy)
-                                : numpy_vectorcall(self, args, count, keywords);
+    const bool is_led = is_here(clone, self) && (clone_may_gain(clone, args, count, keywords) ||
+                                                 profile_is_on() || check_is_on());
+    return is_led ? clone_call(clone, self, args, count, keywords, call_by_numpy)
+                  : numpy_vectorcall(self, args, count, keywords);
 }
 
 /* ---- Python ---- */

@@ -328,6 +328,15 @@ npy_intp reduction_short_loop(void)
     return forced != 0 ? Py_MIN(forced, REDUCTION_LOOP_ELEMENTS) : REDUCTION_LOOP_ELEMENTS;
 }
 
+bool reduction_is_short(const struct reduction_op *op, PyArrayObject *array)
+{
+    if (PyArray_SIZE(array) >= reduction_short_loop()) {
+        return false;
+    }
+    const struct reduction_kernel *kernel = kernel_of(op, PyArray_TYPE(array));
+    return kernel == NULL || kernel->zeros_tie;
+}
+
 void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_op *op,
                            const struct reduction_arguments *arguments)
 {
@@ -337,10 +346,9 @@ void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_o
     plan->reduction.onto = plan->has_start = false;
     plan->masked.mask = NULL;
     plan->reduction.kernel = NULL;
-    const struct reduction_kernel *kernel = kernel_of(op, PyArray_TYPE(arguments->array));
-    if (PyArray_SIZE(arguments->array) < reduction_short_loop() && is_numpys(arguments) &&
-        (kernel == NULL || kernel->zeros_tie)) {
-        plan->reason = kernel == NULL ? "no kernel" : "one thread";
+    if (is_numpys(arguments) && reduction_is_short(op, arguments->array)) {
+        plan->reason =
+            kernel_of(op, PyArray_TYPE(arguments->array)) == NULL ? "no kernel" : "one thread";
         plan->way = REDUCE_BY_NUMPY;
         return;
     }

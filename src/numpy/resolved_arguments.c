@@ -7,9 +7,6 @@
 
 #include <string.h>
 
-/* Where all operands have fewer elements, it is not worth looking at what they make when broadcast. */
-enum { LEAST_BUFFERED_ELEMENTS = 1024 };
-
 enum { OUT, WHERE, DTYPE, SIGNATURE, CASTING, ORDER, SUBOK, KEYWORDS };
 static PyObject *keyword_names[KEYWORDS];
 

@@ -4,6 +4,9 @@
 
 #include "call_table.h"
 
+/* Where no input has more elements, it is not worth looking at what they make when broadcast. */
+enum { LEAST_BUFFERED_ELEMENTS = 1024 };
+
 struct resolved_arguments {
     const struct call_table *table;
     PyObject *const *input;
