@@ -123,6 +123,14 @@ def test_streaming_stores_are_measured():
     assert "streaming " in result.stdout and "populated, streamed" in result.stdout
 
 
+def test_kept_memory_is_measured():
+    script = REPOSITORY / "benchmarks" / "kept_memory.py"
+    result = subprocess.run(
+        [sys.executable, script, "--quick"], capture_output=True, text=True, check=True
+    )
+    assert len(result.stdout.splitlines()) == 5
+
+
 def test_random_calls_are_drawn_and_measured():
     script = REPOSITORY / "benchmarks" / "random_calls.py"
     result = subprocess.run(

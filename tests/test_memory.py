@@ -262,7 +262,12 @@ class TestSwitch:
         assert kept() == MIB
         # What is kept goes with time, though nobody asks for such blocks.
         _numc_test.set_memory_clock(1011)
-        empty(MIB)
+        array = empty(MIB)
+        assert kept() == 0
+        with nc.config(memory="cached"):
+            keep(MIB)
+        _numc_test.set_memory_clock(1022)
+        del array
         assert kept() == 0
 
     def test_a_block_within(self):
@@ -359,6 +364,7 @@ for array_of in (np.empty, np.zeros):
         assert nc.info()["memory_kept"] == 240 * MIB
         with nc.config(memory="cached" if cached else "system"):
             large = array_of(250 * MIB, "B")
+        assert (large.ctypes.data % 4096 == 0) == cached
         assert nc.info()["memory_kept"] == 0
         large[-1] = 1
         del large

@@ -34,9 +34,13 @@ with nc.config() as block:
 versions: dict[str, Any] = nc.info()
 version: str = nc.__version__
 nc.show_config()
+set_config(memory="cached")
+with config(memory="system"):
+    released: int = nc.memory.release()
 
 # Each ignored line must be an error: an ignore that is not needed is reported.
 set_config(threads="4")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+set_config(memory="kept")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 set_config(device="tpu")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 takes_ufunc(nc.nosuch)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
 set_config(cores=4)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

@@ -23,11 +23,32 @@ TESTS = [
     "test_threads.py",
     "test_matmul.py",
     "test_offload.py",
+    "test_memory.py",
     "test_fuzz.py",
 ]
 
 # name: file, what it says, what it shall say
 MUTATIONS = {
+    "kept zeros": (
+        "src/memory/kept_blocks.c",
+        "if (madvise(block->data, block->capacity, MADV_DONTNEED) != 0) {",
+        "if (false) {",
+    ),
+    "kept blocks after the switch": (
+        "src/numpy/memory_handler.c",
+        "if (!free_ours(data)) {",
+        "if (!is_cached() || !free_ours(data)) {",
+    ),
+    "what smaller arrays leave of kept blocks": (
+        "src/memory/kept_blocks.c",
+        "return block->capacity - capacity_for(block->bytes);",
+        "return (void)block, 0;",
+    ),
+    "lock of kept blocks at a fork": (
+        "src/memory/kept_blocks.c",
+        "pthread_atfork(before_fork, after_fork, after_fork_in_child);",
+        "pthread_atfork(NULL, NULL, NULL);",
+    ),
     "overlap guard": (
         "src/engine/overlap.c",
         "return out_step == other_step &&",

@@ -19,7 +19,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* See docs/decisions/0016-kept-memory.md. */
+/* See docs/decisions/0016-kept-memory.md and docs/measurements/memory.md. */
 enum {
     CLASS_BITS = 3, /* size classes per power of two: 8 */
     CLASSES = 64 << CLASS_BITS,

@@ -87,7 +87,7 @@ PyObject *private_no_value(void);
 /* NumPy's own handler, whose functions may be replaced; NULL if it is not as expected. */
 PyDataMem_Handler *private_default_handler(void);
 
-/* NUMPY_MADVISE_HUGEPAGE, or what NumPy makes of the system where that is not set. */
+/* Whether NumPy asks for huge pages: NUMPY_MADVISE_HUGEPAGE, or by the version of Linux. */
 bool private_uses_huge_pages(void);
 
 /* ---- the iterator ---- */

@@ -189,6 +189,27 @@ static void check_others(void)
     expect(kept_allocate(SIZE_MAX) == NULL && kept_allocate_zeros(SIZE_MAX) == NULL, "no overflow");
 }
 
+/* ---- what is too small ---- */
+
+/* More blocks than are looked at, of the class of the request, and all too small for it. */
+static void check_class(void)
+{
+    enum { BLOCKS = 40, BYTES = 128 << 10, MORE = BYTES + 8192 };
+    char *blocks[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++) {
+        blocks[i] = kept_allocate(BYTES);
+    }
+    for (int i = 0; i < BLOCKS; i++) {
+        kept_free(blocks[i], true);
+    }
+    char *larger = kept_allocate(MORE);
+    for (int i = 0; i < BLOCKS; i++) {
+        expect(larger != blocks[i], "block %d is too small", i);
+    }
+    kept_free(larger, true);
+    kept_release();
+}
+
 /* ---- pages ---- */
 
 /* ---- parts ---- */
@@ -257,6 +278,7 @@ int main(int count, char **arguments)
     static const struct kept_system made_up = {made_up_clock, made_up_available};
     kept_initialize(&made_up, LIMIT);
     check_others();
+    check_class();
     check_pages();
     check_parts();
     check_threads();
