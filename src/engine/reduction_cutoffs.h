@@ -27,9 +27,10 @@ enum {
     REDUCTION_PARTIALS = 1 << 16,
     /* Calls of inner loops for fewer elements gain nothing from kernels and threads. */
     REDUCTION_LOOP_ELEMENTS = 1024,
-    /* Nor do segments of reduceat that are shorter on average, or columns that are accumulated. */
-    REDUCTION_SEGMENT_ELEMENTS = 4096,
+    /* Nor do columns that are accumulated, */
     REDUCTION_ACCUMULATED_COLUMN_ELEMENTS = 40000,
+    /* and segments of an axis that is shorter. */
+    REDUCTION_SEGMENTED_AXIS = 16,
     /* Arrays are accumulated by rows, in slices that fit the first-level cache, from so many columns on;
      * across lines that are so short, too. `python benchmarks/compare.py --match accumulate` */
     ACCUMULATED_ROW_BYTES = 32 << 10,

@@ -56,23 +56,6 @@ static PyObject *at(PyObject *self, PyObject *const *args, Py_ssize_t count)
     return result;
 }
 
-/* Whether segments are short along any axis. */
-static bool segments_are_short(PyObject *object, PyObject *indices)
-{
-    if (!PyArray_CheckExact(object) ||
-        !(PyArray_CheckExact(indices) || PyList_CheckExact(indices))) {
-        return false;
-    }
-    const PyArrayObject *array = (PyArrayObject *)object;
-    const npy_intp segments = PyArray_CheckExact(indices) ? PyArray_SIZE((PyArrayObject *)indices)
-                                                          : PyList_GET_SIZE(indices);
-    npy_intp longest = 0;
-    for (int i = 0; i < PyArray_NDIM(array); i++) {
-        longest = PyArray_DIM(array, i) > longest ? PyArray_DIM(array, i) : longest;
-    }
-    return longest / REDUCTION_SEGMENT_ELEMENTS < segments;
-}
-
 /* As NumPy does it: a call of the ufunc, of the first array with an axis of one element for each of the
  * second. NULL without an exception if only NumPy knows the arguments. */
 static PyObject *outer_by_call(PyObject *self, PyObject *const *args, Py_ssize_t count,
@@ -207,20 +190,16 @@ static PyObject *accumulate_or_leave(PyObject *clone, PyObject *called, PyObject
     return numpy_accumulate(is_numpys ? clone_original(clone) : clone, args, count, keywords);
 }
 
-/* Segments that kernels do not reduce: short ones go to NumPy's ufunc, because our inner loop's checks would
- * take as long as the segment itself. */
+/* What has no kernel goes to NumPy's ufunc: our inner loop's checks would take as long as a short segment. */
 static PyObject *reduceat_by_numpy(PyObject *clone, PyObject *called, PyObject *const *args,
                                    Py_ssize_t count, PyObject *keywords)
 {
     const Py_ssize_t all = count + (keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0);
-    bool plain = count >= 2;
+    bool plain = true;
     for (Py_ssize_t i = 0; i < all && plain; i++) {
         plain = is_plain(args[i]) && !PyTuple_CheckExact(args[i]);
     }
-    PyObject *by = !plain                                 ? called
-                   : segments_are_short(args[0], args[1]) ? clone_original(clone)
-                                                          : clone;
-    return numpy_reduceat(by, args, count, keywords);
+    return numpy_reduceat(plain ? clone_original(clone) : called, args, count, keywords);
 }
 
 static PyObject *reduceat_or_leave(PyObject *clone, PyObject *called, PyObject *const *args,

@@ -237,7 +237,8 @@ static bool is_worth_a_plan(const struct reduceat_plan *plan, const struct reduc
     const npy_intp pays = op->widens    ? reduction_short_loop()
                           : forced != 0 ? forced
                                         : REDUCTION_THREADS_ELEMENTS;
-    return n > 0 && n >= pays && PyArray_DIM(array, plan->axis) > 1;
+    const npy_intp least = forced != 0 ? 2 : REDUCTION_SEGMENTED_AXIS;
+    return n > 0 && n >= pays && PyArray_DIM(array, plan->axis) >= least;
 }
 
 PyObject *reduceat_call(const struct reduction_op *op, PyObject *const *args, Py_ssize_t count,
