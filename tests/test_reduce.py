@@ -421,7 +421,7 @@ def test_reasons():
         None: [
             (nc.add, x, {}),
             (nc.multiply, x.astype(int), {}),
-            (nc.maximum, x.astype(int), {}),
+            (nc.maximum, x.astype(int), {"axis": -1}),
             (nc.add, x, {"keepdims": True}),
             (nc.add, x, {"axis": None, "initial": 1, "where": x > 3}),
         ],
@@ -440,7 +440,7 @@ def test_reasons():
             (nc.add, x.astype("g"), {}),
             (nc.add, x, {"dtype": "f"}),
         ],
-        "one thread": [(nc.maximum, x, {})],
+        "one thread": [(nc.maximum, x, {}), (nc.maximum, x.astype(int), {})],
         "no elements": [(nc.add, x[:0], {})],
         "not aligned, of another byte order, or with metadata": [(nc.add, x.astype(">d"), {})],
         "broadcast elements": [(nc.add, np.broadcast_to(x, (3, *x.shape)), {"axis": 1})],

@@ -3,9 +3,12 @@
 #include "accumulate_call.h"
 
 #include "clone.h"
-#include "engine/accumulate_axes.h"
 #include "errors.h"
 #include "operands.h"
+#include "policy_in_use.h"
+
+#include "engine/accumulate_axes.h"
+#include "engine/reduction_cutoffs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -141,13 +144,23 @@ static bool read_axes(struct accumulate_plan *plan, PyArrayObject *out)
 
 /* ---- carried out ---- */
 
+/* Of few elements that lie in lines, which one thread accumulates as NumPy does. */
+static bool is_short(const struct accumulate_plan *plan)
+{
+    PyArrayObject *array = plan->arguments->array;
+    return plan->axes.kernel == NULL && plan->axes.convert == NULL &&
+           PyArray_STRIDE(array, plan->axis) == PyArray_ITEMSIZE(array) &&
+           policy_in_use.threshold == 0 && PyArray_SIZE(array) < REDUCTION_THREADS_ELEMENTS;
+}
+
 static bool make_plan(struct accumulate_plan *plan, PyObject *ufunc, const struct reduction_op *op)
 {
     PyArrayObject *array = plan->arguments->array;
     plan->axis = reduction_arguments_axis(plan->arguments);
     return plan->axis >= 0 && PyArray_DIM(array, plan->axis) > 1 &&
            PyArray_SIZE(array) >= reduction_short_loop() && array_is_plain(array) &&
-           find_loop(plan, ufunc, op) && (plan->arguments->out == NULL || accepts_out(plan));
+           find_loop(plan, ufunc, op) && !is_short(plan) &&
+           (plan->arguments->out == NULL || accepts_out(plan));
 }
 
 /* Whether there is one line, which only the loop can accumulate. */

@@ -255,6 +255,8 @@ static void divide_axes(struct reduction *reduction, const struct axes *joined)
 
 /* ---- the rules ---- */
 
+enum { FEW_ROWS = 3 };
+
 /* Why not by kernels; NULL if the plan for them is complete. */
 static const char *why_not_kernels(struct reduction_plan *plan, const struct reduction_op *op,
                                    int order[])
@@ -295,8 +297,12 @@ static const char *why_not_kernels(struct reduction_plan *plan, const struct red
     }
     plan->reduction.data = PyArray_BYTES(array);
     divide_axes(&plan->reduction, &joined);
-    /* Zeros in the result may take a second pass: one thread gains nothing then. */
-    return plan->reduction.kernel->zeros_tie && reduction_threads(&plan->reduction) == 1
+    /* Zeros in the result may take a second pass, and a few rows one more, from where they are combined: one
+     * thread gains nothing then. */
+    const bool has_few_rows = !op->widens && plan->reduction.inner.count == 0 &&
+                              size_from(&plan->reduction.repeated, 0) <= FEW_ROWS;
+    return (plan->reduction.kernel->zeros_tie || has_few_rows) &&
+                   reduction_threads(&plan->reduction) == 1
                ? "one thread"
                : NULL;
 }
