@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PROGRAM = '''
+PROGRAM = """
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -69,7 +69,7 @@ def compute(number):
 with ThreadPoolExecutor(8) as pool:
     for line in pool.map(compute, range(40)):
         print(line)
-'''
+"""
 
 
 def test_results_are_those_without_a_patch(tmp_path):

@@ -2,7 +2,7 @@
 
 import functools
 import importlib
-import threading
+from _thread import allocate_lock  # threading would take longer than the rest of our import
 
 import numpy as np
 
@@ -28,7 +28,7 @@ def _patchable():
     return functions | {n: ufunc for n, ufunc in ufuncs_by_name().items() if ufunc.ntypes > 0}
 
 
-_preparation = threading.Lock()
+_preparation = allocate_lock()
 
 
 @functools.cache

@@ -3,7 +3,6 @@
 import functools
 import importlib
 import sys
-import threading
 
 import numpy as np
 
@@ -104,6 +103,8 @@ def _scipy_error_handling(ufunc):
     # Some have another name there, or none without an underscore.
     if special is None or not any(ufunc is v for m in modules for v in list(vars(m).values())):
         return None
+    import threading
+
     of_new_thread = {}
     thread = threading.Thread(target=lambda: of_new_thread.update(special.geterr()))
     thread.start()
