@@ -31,7 +31,7 @@ TESTS = [
 MUTATIONS = {
     "kept zeros": (
         "src/memory/kept_blocks.c",
-        "if (madvise(block->data, block->capacity, MADV_DONTNEED) != 0) {",
+        "if (!is_lazy || madvise(block->data, block->capacity, MADV_DONTNEED) != 0) {",
         "if (false) {",
     ),
     "kept blocks after the switch": (
@@ -48,6 +48,36 @@ MUTATIONS = {
         "src/memory/kept_blocks.c",
         "pthread_atfork(before_fork, after_fork, after_fork_in_child);",
         "pthread_atfork(NULL, NULL, NULL);",
+    ),
+    "parts of kept blocks": (
+        "src/memory/kept_blocks.c",
+        "if (left != NULL && left->bytes == 0) {",
+        "if (left != NULL) {",
+    ),
+    "restored ufuncs": (
+        "src/numpy/patch.c",
+        "return atomic_load_explicit(clone_is_patched(clone), memory_order_relaxed) ||",
+        "return true || atomic_load_explicit(clone_is_patched(clone), memory_order_relaxed) ||",
+    ),
+    "overrides under a patch": (
+        "src/numpy/patch.c",
+        "is_large = is_ordinary(args[i]);",
+        "is_large = true;",
+    ),
+    "errors of patched ufuncs": (
+        "src/numpy/patch.c",
+        "if (named == clone) {",
+        "if (false) {",
+    ),
+    "floating-point errors of dot": (
+        "src/numc_ufuncs/_products.py",
+        'return product.dtype.kind in "bui" or bool(np.isfinite(product).all())',
+        "return True",
+    ),
+    "bools of other bytes": (
+        "src/kernels/reduction/reduce_integers.h",
+        "loaded = IS_BOOL ? (vector)(loaded != 0) & 1 : loaded;",
+        "loaded = loaded;",
     ),
     "overlap guard": (
         "src/engine/overlap.c",
