@@ -98,7 +98,7 @@ def having(report, outcome):
         ("swap", "forced", "matmul"),
         ("patch", "late", "ufuncs"),
         ("patch", "late", "matmul"),
-        ("patch", "production", "whole"),
+        pytest.param("patch", "production", "whole", marks=pytest.mark.whole),
     ],
 )
 def test_what_passes_with_numpy_passes_with_ours(mode, policy, selection):

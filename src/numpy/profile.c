@@ -8,6 +8,7 @@
 #include "threads/clock.h"
 #include "threads/region.h"
 
+#include <frameobject.h> /* PyFrame_GetBack, before Python 3.11 */
 #include <string.h>
 
 enum { LEAST_ENTRIES = 256, OPERANDS = 3, LARGE_ELEMENTS = 8192 };
