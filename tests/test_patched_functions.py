@@ -137,7 +137,9 @@ def test_einsum(dtype):
         operands = [operand(rng, [size.get(c, 3) for c in names], dtype) for names in labels]
         compare(np.einsum, subscripts, *operands)
         compare(np.einsum, subscripts, *operands, optimize=True)
-    assert products() > before
+    with nc.patched():
+        is_led = nc.is_patched("einsum")  # NumPy 2.0 calls it in another way
+    assert products() > before or not is_led
 
 
 def test_einsum_with_other_arguments():

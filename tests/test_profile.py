@@ -21,15 +21,15 @@ def only(rows, **wanted):
 
 def test_counts_elements_and_lines():
     def program():
-        return (A * 2).sum() + np.exp(A)[0]
+        return (A * 2).sum() + np.square(A)[0]
 
-    A = np.ones(1000)
+    A = np.ones(1000, int)
     with nc.patched(), nc.profile() as p:
         for _ in range(3):
             program()
-    for name in ("multiply", "add.reduce", "exp"):
+    for name in ("multiply", "add.reduce", "square"):
         row = only(p.rows, ufunc=name)
-        assert (row["calls"], row["elements"], row["dtypes"]) == (3, 3000, "float64")
+        assert (row["calls"], row["elements"], row["dtypes"]) == (3, 3000, A.dtype.name)
         assert (row["file"], row["line"]) == (__file__, line_of(program))
         assert 0 < row["seconds"] < p.seconds
         assert row["way"] == "one thread" and row["reason"] == ""
@@ -39,9 +39,9 @@ def test_counts_elements_and_lines():
 def test_our_own_ufuncs_are_counted_without_a_patch():
     with nc.profile() as p:
         nc.add(np.ones(9), 1)
-        nc.multiply.accumulate(np.ones(9))
+        nc.exp(np.ones(9))
         np.add(np.ones(9), 1)
-    assert {row["ufunc"] for row in p.rows} == {"add", "multiply.accumulate"}
+    assert {row["ufunc"] for row in p.rows} == {"add", "exp"}
 
 
 @pytest.mark.parametrize(

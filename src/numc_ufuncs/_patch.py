@@ -70,7 +70,7 @@ def patch_numpy(names=None):
     The objects stay what they are: `numpy.add`, the operators of arrays, methods such as
     ``numpy.add.reduce``, and functions that call them, such as `numpy.sum`, compute on all cores
     from then on, wherever they were imported, and so do `numpy.dot`, `numpy.inner`, `numpy.vdot`
-    and `numpy.einsum` of two operands. Results are NumPy's.
+    and `numpy.einsum` of two operands (not with NumPy 2.0). Results are NumPy's.
 
     Parameters
     ----------
