@@ -61,7 +61,7 @@ MUTATIONS = {
     ),
     "overrides under a patch": (
         "src/numpy/patch.c",
-        "is_large = is_ordinary(args[i]);",
+        "is_large = operands_is_ordinary(args[i]);",
         "is_large = true;",
     ),
     "errors of patched ufuncs": (

@@ -7,6 +7,7 @@
 #include "clone.h"
 #include "loop_reduction.h"
 #include "numpy_private.h"
+#include "operands.h"
 #include "options.h"
 #include "patch.h"
 #include "profile.h"
@@ -25,19 +26,6 @@ typedef PyObject *fastcall(PyObject *, PyObject *const *, Py_ssize_t, PyObject *
 static PyCFunction numpy_at;
 static fastcall *numpy_reduce, *numpy_accumulate, *numpy_reduceat, *numpy_outer;
 
-/* Whether an argument cannot have an __array_ufunc__ of its own, which is to see our ufunc, nor a
- * dtype whose loops may have been registered with ours alone. */
-static bool is_plain(PyObject *argument)
-{
-    if (PyArray_CheckExact(argument)) {
-        return PyArray_TYPE((PyArrayObject *)argument) <= NPY_HALF;
-    }
-    return PyArray_CheckAnyScalarExact(argument) || PyFloat_CheckExact(argument) ||
-           PyLong_CheckExact(argument) || PyComplex_CheckExact(argument) ||
-           PyBool_Check(argument) || PyList_CheckExact(argument) || PyTuple_CheckExact(argument) ||
-           PySlice_Check(argument) || argument == Py_Ellipsis || argument == Py_None;
-}
-
 /* NumPy's indexed loops belong to its own ufuncs: they are several times as fast as calls of a loop
  * for one element each. */
 static PyObject *at(PyObject *self, PyObject *const *args, Py_ssize_t count)
@@ -45,7 +33,7 @@ static PyObject *at(PyObject *self, PyObject *const *args, Py_ssize_t count)
     bool plain = true;
     PyObject *all = PyTuple_New(count);
     for (Py_ssize_t i = 0; i < count && all != NULL; i++) {
-        plain = plain && is_plain(args[i]);
+        plain = plain && operands_is_ordinary(args[i]);
         PyTuple_SET_ITEM(all, i, Py_NewRef(args[i]));
     }
     struct options_scope scope;
@@ -70,7 +58,7 @@ static PyObject *outer_by_call(PyObject *self, PyObject *const *args, Py_ssize_t
         return NULL;
     }
     for (Py_ssize_t i = 2; i < all; i++) {
-        if (!is_plain(args[i]) || PyTuple_CheckExact(args[i])) {
+        if (!operands_is_ordinary(args[i])) {
             return NULL;
         }
     }
@@ -197,7 +185,7 @@ static PyObject *reduceat_by_numpy(PyObject *clone, PyObject *called, PyObject *
     const Py_ssize_t all = count + (keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0);
     bool plain = true;
     for (Py_ssize_t i = 0; i < all && plain; i++) {
-        plain = is_plain(args[i]) && !PyTuple_CheckExact(args[i]);
+        plain = operands_is_ordinary(args[i]);
     }
     return numpy_reduceat(plain ? clone_original(clone) : called, args, count, keywords);
 }

@@ -25,6 +25,24 @@ npy_intp operands_size(PyArrayObject *const array[], int count)
     return size;
 }
 
+bool operands_is_ordinary(PyObject *object)
+{
+    if (PyArray_CheckExact(object)) {
+        return PyArray_TYPE((PyArrayObject *)object) <= NPY_HALF;
+    }
+    if (PyTuple_CheckExact(object)) { /* outputs, or axes */
+        bool are = true;
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object) && are; i++) {
+            are = operands_is_ordinary(PyTuple_GET_ITEM(object, i));
+        }
+        return are;
+    }
+    return PyArray_CheckAnyScalarExact(object) || PyFloat_CheckExact(object) ||
+           PyLong_CheckExact(object) || PyComplex_CheckExact(object) || PyBool_Check(object) ||
+           PyList_CheckExact(object) || PyUnicode_CheckExact(object) || PySlice_Check(object) ||
+           object == Py_Ellipsis || object == Py_None;
+}
+
 bool operands_asks_for_new(PyObject *out)
 {
     return out == Py_None ||

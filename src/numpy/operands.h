@@ -18,6 +18,10 @@ struct ufunc_call {
     convert_elements *convert[CALL_MOST_OPERANDS]; /* arrays of another dtype; NULL: of the row's */
 };
 
+/* Whether an argument has no __array_ufunc__ of its own, which is to see the ufunc that was called, nor a dtype
+ * whose loops may have been registered with that one alone. */
+bool operands_is_ordinary(PyObject *object);
+
 /* Whether `out=` asks for a new array: None, and from NumPy 2.3 on `...`, which differs from it where the
  * result has no axes. */
 bool operands_asks_for_new(PyObject *out);

@@ -4,8 +4,8 @@
 
 #include "check.h"
 #include "clone.h"
-#include "dtypes.h"
 #include "numpy_private.h"
+#include "operands.h"
 #include "options.h"
 #include "patched_functions.h"
 #include "profile.h"
@@ -34,28 +34,6 @@ PyObject *patch_clone(PyObject *ufunc)
     return clone != NULL && is_here(clone, ufunc) ? clone : NULL;
 }
 
-static bool is_ordinary_array(PyObject *object)
-{
-    return PyArray_CheckExact(object) && dtype_is_number(PyArray_TYPE((PyArrayObject *)object));
-}
-
-/* An argument that has no __array_ufunc__ of its own, which would be shown the clone. */
-static bool is_ordinary(PyObject *object)
-{
-    if (PyTuple_CheckExact(object)) {
-        bool are = true;
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object) && are; i++) {
-            PyObject *item = PyTuple_GET_ITEM(object, i);
-            are = item == Py_None || is_ordinary_array(item);
-        }
-        return are;
-    }
-    return is_ordinary_array(object) || PyArray_CheckAnyScalarExact(object) ||
-           PyFloat_CheckExact(object) || PyLong_CheckExact(object) ||
-           PyUnicode_CheckExact(object) || PyComplex_CheckExact(object) || PyBool_Check(object) ||
-           object == Py_None;
-}
-
 /* Whether our inner loops may gain where NumPy has to call them: of products, and of large calls. */
 static bool gains_by_loops(PyObject *called, PyObject *const *args, size_t count,
                            PyObject *keywords)
@@ -68,7 +46,7 @@ static bool gains_by_loops(PyObject *called, PyObject *const *args, size_t count
     }
     const Py_ssize_t all = positional + (keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0);
     for (Py_ssize_t i = 0; i < all && is_large; i++) {
-        is_large = is_ordinary(args[i]);
+        is_large = operands_is_ordinary(args[i]);
     }
     return is_large;
 }
