@@ -139,7 +139,7 @@ def library():
     return "/nonexistent.so"
 _cuda.library = library
 for device in (3, 3, 1, 1): # cuda, auto: past set_config(), which asks for the device as well
-    nc._core.set_process_options(-1, device, -1, -1)
+    nc._core.set_process_options(-1, device, -1, -1, -1)
     try:
         nc.matmul(a, a)
         found.append(nc.last_call()["reason"])

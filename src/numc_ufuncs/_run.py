@@ -138,6 +138,9 @@ def main(arguments):
     new = settings(os.environ, options)
     if not options.quiet:
         print(f"{PACKAGE}: set", *(f"{k}={v}" for k, v in new.items()), file=sys.stderr, flush=True)
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()  # what a sitecustomize printed would be lost
     command = [sys.executable, *(python_options() or []), *rest]
     os.execve(sys.executable, command, {**os.environ, **new})
 
