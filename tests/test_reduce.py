@@ -666,3 +666,30 @@ def test_any_byte_but_0_is_true(name, dtype, threads_always):
     np.testing.assert_array_equal(
         nc.add.reduce(bools, where=mask, axis=0), np.add.reduce(bools, where=mask, axis=0)
     )
+
+
+@pytest.mark.parametrize("dtype", "efdFD")
+def test_no_error_that_numpy_does_not_report(dtype):
+    """Of sums that overflow in another order only, or in lanes that are not used."""
+    rng = np.random.default_rng(9)
+
+    def warned(function, *arguments, **keywords):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            function(*arguments, **keywords)
+        return [str(warning.message) for warning in caught]
+
+    for _ in range(800):
+        n = int(rng.integers(6, 400))
+        array = np.zeros(n, dtype)
+        parts = array.view(array.real.dtype)
+        per = len(parts) // n
+        at = rng.permutation(n)[:3] * per + rng.integers(per)
+        parts[at] = np.finfo(dtype).max * np.array([0.7, -0.7, 0.35]).astype(parts.dtype)
+        rows = array[: n // 6 * 6]
+        for operand in (array, array[::-1], rows.reshape(-1, 6), rows.reshape(6, -1)):
+            for axis in range(operand.ndim):
+                expected = warned(np.add.reduce, operand, axis=axis)
+                assert warned(nc.add.reduce, operand, axis=axis) == expected
+        expected = warned(np.add.reduceat, array, [0, 5])
+        assert warned(nc.add.reduceat, array, [0, 5]) == expected
