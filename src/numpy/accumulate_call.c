@@ -191,10 +191,9 @@ static PyObject *compute(struct accumulate_plan *plan, PyArrayObject *out,
     accumulate_axes(&plan->axes, cut);
     NPY_END_THREADS;
     const int raised = errors_raised();
-    const bool is_cast_of_floats =
-        plan->axes.convert != NULL && dtype_of(PyArray_TYPE(array)).kind == 'f';
-    if (is_cast_of_floats && (raised & FE_INVALID) != 0) {
-        Py_DECREF(out); /* NumPy says whether a signaling NaN was cast */
+    const char kind = dtype_of(PyArray_TYPE(array)).kind;
+    if (plan->axes.convert != NULL && (kind == 'f' || kind == 'c') && raised != 0) {
+        Py_DECREF(out); /* NumPy says whether the cast raised it */
         return NULL;
     }
     return errors_finish("accumulate", (PyObject *)out, raised);
