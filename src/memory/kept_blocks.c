@@ -25,8 +25,9 @@ enum {
     CLASSES = 64 << CLASS_BITS,
     /* A block serves requests of its own class, or of so many classes less: of two thirds of its size. */
     CLASSES_ABOVE = 3,
-    /* From larger ones, up to eight times its size, it is split off. */
-    SPLIT_CLASSES_ABOVE = 3 << CLASS_BITS,
+    /* From larger ones, up to four times its size, it is split off: less would break blocks that are asked for
+     * again. */
+    SPLIT_CLASSES_ABOVE = 2 << CLASS_BITS,
     LOOKED_AT = 16, /* free blocks of the request's own class, some of which are too small */
     FIRST_BUCKETS = 1024,
     RECORDS_BYTES = 64 << 10,
