@@ -364,14 +364,15 @@ def test_small_stacks(dtype):
     assert all(same_elements(a, b) for a, b in zip(found, expected, strict=True))
 
 
+@pytest.mark.parametrize("name", ["add", "maximum"])
 @pytest.mark.parametrize(("dtype", "narrow"), [("d", "f"), ("D", "F"), ("f", "e")])
-def test_overflow_of_a_cast_is_reported_as_numpy_does(dtype, narrow, threads_always):
+def test_overflow_of_a_cast_is_reported_as_numpy_does(name, dtype, narrow, threads_always):
     array = np.full((40, 50), np.finfo(dtype).max / 4, dtype)
     for axis in (0, 1):
         expected, found = [], []
         for library, messages in ((np, expected), (nc, found)):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                library.add.accumulate(array, axis=axis, dtype=narrow)
+                getattr(library, name).accumulate(array, axis=axis, dtype=narrow)
             messages += [str(warning.message) for warning in caught]
         assert found == expected != []

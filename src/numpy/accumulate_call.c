@@ -180,7 +180,7 @@ static bool gains_nothing(const struct accumulated_axes *axes, const struct accu
 
 /* The result, a new reference to `out`, which is released otherwise. */
 static PyObject *compute(struct accumulate_plan *plan, PyArrayObject *out,
-                         const struct accumulation_cut *cut)
+                         const struct accumulation_cut *cut, bool *is_numpys)
 {
     PyArrayObject *array = plan->arguments->array;
     struct failure failure = {.threads_run = false};
@@ -194,14 +194,16 @@ static PyObject *compute(struct accumulate_plan *plan, PyArrayObject *out,
     const char kind = dtype_of(PyArray_TYPE(array)).kind;
     if (plan->axes.convert != NULL && (kind == 'f' || kind == 'c') && raised != 0) {
         Py_DECREF(out); /* NumPy says whether the cast raised it */
+        *is_numpys = true;
         return NULL;
     }
     return errors_finish("accumulate", (PyObject *)out, raised);
 }
 
 PyObject *accumulate_call(PyObject *ufunc, const struct reduction_op *op,
-                          const struct reduction_arguments *arguments)
+                          const struct reduction_arguments *arguments, bool *is_numpys)
 {
+    *is_numpys = false;
     struct accumulate_plan plan = {.arguments = arguments};
     if (!make_plan(&plan, ufunc, op) || is_sequential(&plan)) {
         return NULL;
@@ -217,7 +219,7 @@ PyObject *accumulate_call(PyObject *ufunc, const struct reduction_op *op,
     if (read_axes(&plan, out)) {
         const struct accumulation_cut cut = accumulate_cut(&plan.axes);
         if (!gains_nothing(&plan.axes, &cut)) {
-            return compute(&plan, out, &cut);
+            return compute(&plan, out, &cut, is_numpys);
         }
     }
     Py_DECREF(out);

@@ -169,12 +169,13 @@ static PyObject *accumulate_or_leave(PyObject *clone, PyObject *called, PyObject
         !reduction_arguments_read(&arguments, args, count, keywords)) {
         return numpy_accumulate(called, args, count, keywords);
     }
-    PyObject *result = accumulate_call(clone, op, &arguments);
+    bool is_numpys;
+    PyObject *result = accumulate_call(clone, op, &arguments, &is_numpys);
     if (result != NULL || PyErr_Occurred()) {
         *by_ours = true;
         return result;
     }
-    const bool is_numpys = reduction_plan_accumulate(op, &arguments) == REDUCE_BY_NUMPY;
+    is_numpys = is_numpys || reduction_plan_accumulate(op, &arguments) == REDUCE_BY_NUMPY;
     return numpy_accumulate(is_numpys ? clone_original(clone) : clone, args, count, keywords);
 }
 
