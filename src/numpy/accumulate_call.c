@@ -48,8 +48,8 @@ static bool find_conversion(struct accumulate_plan *plan)
         return true;
     }
     /* If a signaling NaN is cast, or a float overflows, NumPy says so, and may raise before it writes. */
-    const bool may_raise =
-        source.kind == 'f' && (plan->arguments->out != NULL || target.size < source.size);
+    const bool may_raise = (source.kind == 'f' || source.kind == 'c') &&
+                           (plan->arguments->out != NULL || target.size < source.size);
     if (to != NPY_BOOL && !may_raise) {
         plan->axes.convert =
             conversion_find(source.kind, source.size, dtype_modular_kind(to), target.size);
@@ -180,7 +180,7 @@ static bool gains_nothing(const struct accumulated_axes *axes, const struct accu
 
 /* The result, a new reference to `out`, which is released otherwise. */
 static PyObject *compute(struct accumulate_plan *plan, PyArrayObject *out,
-                         const struct accumulation_cut *cut, bool *is_numpys)
+                         const struct accumulation_cut *cut)
 {
     PyArrayObject *array = plan->arguments->array;
     struct failure failure = {.threads_run = false};
@@ -192,18 +192,17 @@ static PyObject *compute(struct accumulate_plan *plan, PyArrayObject *out,
     NPY_END_THREADS;
     const int raised = errors_raised();
     const char kind = dtype_of(PyArray_TYPE(array)).kind;
-    if (plan->axes.convert != NULL && (kind == 'f' || kind == 'c') && raised != 0) {
-        Py_DECREF(out); /* NumPy says whether the cast raised it */
-        *is_numpys = true;
+    const bool is_cast_of_floats = plan->axes.convert != NULL && (kind == 'f' || kind == 'c');
+    if (is_cast_of_floats && (raised & FE_INVALID) != 0) {
+        Py_DECREF(out); /* NumPy says whether a signaling NaN was cast */
         return NULL;
     }
     return errors_finish("accumulate", (PyObject *)out, raised);
 }
 
 PyObject *accumulate_call(PyObject *ufunc, const struct reduction_op *op,
-                          const struct reduction_arguments *arguments, bool *is_numpys)
+                          const struct reduction_arguments *arguments)
 {
-    *is_numpys = false;
     struct accumulate_plan plan = {.arguments = arguments};
     if (!make_plan(&plan, ufunc, op) || is_sequential(&plan)) {
         return NULL;
@@ -219,7 +218,7 @@ PyObject *accumulate_call(PyObject *ufunc, const struct reduction_op *op,
     if (read_axes(&plan, out)) {
         const struct accumulation_cut cut = accumulate_cut(&plan.axes);
         if (!gains_nothing(&plan.axes, &cut)) {
-            return compute(&plan, out, &cut, is_numpys);
+            return compute(&plan, out, &cut);
         }
     }
     Py_DECREF(out);

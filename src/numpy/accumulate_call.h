@@ -5,9 +5,9 @@
 #include "reduction_arguments.h"
 #include "reduction_plan.h"
 
-/* The result; NULL with an exception, or without one if NumPy is to do it: by its own ufunc if *is_numpys. `op`
- * is that of our kernels, or NULL. */
+/* The result; NULL with an exception, or without one if NumPy is to do it. `op` is that of our kernels, or
+ * NULL. */
 PyObject *accumulate_call(PyObject *ufunc, const struct reduction_op *op,
-                          const struct reduction_arguments *arguments, bool *is_numpys);
+                          const struct reduction_arguments *arguments);
 
 #endif

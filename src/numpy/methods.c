@@ -169,13 +169,12 @@ static PyObject *accumulate_or_leave(PyObject *clone, PyObject *called, PyObject
         !reduction_arguments_read(&arguments, args, count, keywords)) {
         return numpy_accumulate(called, args, count, keywords);
     }
-    bool is_numpys;
-    PyObject *result = accumulate_call(clone, op, &arguments, &is_numpys);
+    PyObject *result = accumulate_call(clone, op, &arguments);
     if (result != NULL || PyErr_Occurred()) {
         *by_ours = true;
         return result;
     }
-    is_numpys = is_numpys || reduction_plan_accumulate(op, &arguments) == REDUCE_BY_NUMPY;
+    const bool is_numpys = reduction_plan_accumulate(op, &arguments) == REDUCE_BY_NUMPY;
     return numpy_accumulate(is_numpys ? clone_original(clone) : clone, args, count, keywords);
 }
 
