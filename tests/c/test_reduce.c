@@ -290,8 +290,9 @@ static void check_store(const struct reduction_kernel *kernel)
         memset(out, 0, sizeof out);
         kernel->store(kernel, sums, 3, out, step, kernel->item_size, false);
         for (ptrdiff_t k = 0; k < 3; k++) {
-            const uint64_t value = integer_at(room + k * item, kernel);
-            const void *wanted = kernel->kind == 'b' ? (const void *)&value : room + k * item;
+            const bool is_bool = kernel->kind == 'b';
+            const uint64_t value = is_bool ? integer_at(room + k * item, kernel) : 0;
+            const void *wanted = is_bool ? (const void *)&value : room + k * item;
             expect(memcmp(out + k * step, wanted, kernel->item_size) == 0,
                    "%s: stores something else", name_of(kernel));
         }
