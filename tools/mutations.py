@@ -55,9 +55,9 @@ MUTATIONS = {
         "if (left != NULL) {",
     ),
     "restored ufuncs": (
-        "src/numpy/patch.c",
-        "return atomic_load_explicit(clone_is_patched(clone), memory_order_relaxed) ||",
-        "return true || atomic_load_explicit(clone_is_patched(clone), memory_order_relaxed) ||",
+        "src/numpy/options.h",
+        "return atomic_load_explicit(everywhere, memory_order_relaxed) ||",
+        "return true || atomic_load_explicit(everywhere, memory_order_relaxed) ||",
     ),
     "overrides under a patch": (
         "src/numpy/patch.c",

@@ -84,11 +84,8 @@ def _difference(expected, found):
     if not np.any(differ):
         return None
     at = tuple(int(i) for i in np.argwhere(differ)[0])
-    where = f" at {list(at)}" if at else ""
-    return (
-        f"{np.count_nonzero(differ)} of {theirs.size} elements differ, {ours[at]} instead of "
-        + (f"{theirs[at]}{where}")
-    )
+    count = f"{np.count_nonzero(differ)} of {theirs.size} elements differ"
+    return f"{count}, {ours[at]} instead of {theirs[at]}" + (f" at {list(at)}" if at else "")
 
 
 class Check:

@@ -67,6 +67,13 @@ void options_enter_loop(struct options_scope *scope);
 /* Whether a block of this context patches it: a ufunc, or the name of a function. */
 bool options_patch(PyObject *what);
 
+/* Whether it is patched here: in the whole process, which the flag says, or by a block. */
+static inline bool options_is_patched(_Atomic bool *everywhere, PyObject *what)
+{
+    return atomic_load_explicit(everywhere, memory_order_relaxed) ||
+           (options_in_blocks() && options_patch(what));
+}
+
 /* All but threads, of a call of this thread: none is unset. */
 struct options options_in_effect(void);
 

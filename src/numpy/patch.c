@@ -22,16 +22,10 @@ static PyObject *given_clone(PyObject *ufunc)
     return clone_is_of(kept, ufunc) ? kept : NULL;
 }
 
-static inline bool is_here(PyObject *clone, PyObject *ufunc)
-{
-    return atomic_load_explicit(clone_is_patched(clone), memory_order_relaxed) ||
-           (options_in_blocks() && options_patch(ufunc));
-}
-
 PyObject *patch_clone(PyObject *ufunc)
 {
     PyObject *clone = given_clone(ufunc);
-    return clone != NULL && is_here(clone, ufunc) ? clone : NULL;
+    return clone != NULL && options_is_patched(clone_is_patched(clone), ufunc) ? clone : NULL;
 }
 
 /* Whether our inner loops may gain where NumPy has to call them: of products, and of large calls. */
@@ -81,8 +75,9 @@ static PyObject *call_by_numpy(PyObject *clone, PyObject *called, PyObject *cons
 static PyObject *call(PyObject *self, PyObject *const *args, size_t count, PyObject *keywords)
 {
     PyObject *clone = private_kept((PyUFuncObject *)self);
-    const bool is_led = is_here(clone, self) && (clone_may_gain(clone, args, count, keywords) ||
-                                                 profile_is_on() || check_is_on());
+    const bool is_led =
+        options_is_patched(clone_is_patched(clone), self) &&
+        (clone_may_gain(clone, args, count, keywords) || profile_is_on() || check_is_on());
     return is_led ? clone_call(clone, self, args, count, keywords, call_by_numpy)
                   : numpy_vectorcall(self, args, count, keywords);
 }

@@ -23,12 +23,6 @@ static struct function {
     _Atomic bool is_patched;
 } functions[FUNCTIONS];
 
-static bool is_here(struct function *function)
-{
-    return atomic_load_explicit(&function->is_patched, memory_order_relaxed) ||
-           (options_in_blocks() && options_patch(function->key));
-}
-
 static bool is_float(int type)
 {
     return type == NPY_FLOAT || type == NPY_DOUBLE || type == NPY_CFLOAT || type == NPY_CDOUBLE;
@@ -61,7 +55,8 @@ static PyObject *by_ours(struct function *function, PyObject *self, PyObject *co
     const Py_ssize_t shift = function->is_method, least = function->first + 2;
     const bool has_out = all + shift == least + 1 && function->takes_out &&
                          (count == all || is_out(PyTuple_GET_ITEM(keywords, 0)));
-    if (!is_here(function) || count + shift < least || (all + shift > least && !has_out)) {
+    if (!options_is_patched(&function->is_patched, function->key) || count + shift < least ||
+        (all + shift > least && !has_out)) {
         return NULL;
     }
     of_call[0] = self;
@@ -157,24 +152,26 @@ bool patched_functions_lead(const char *name, PyObject *callable, PyObject *repl
            private_replace(callable, flags, function->trampoline, &function->numpys);
 }
 
-bool patched_functions_switch(PyObject *name, bool on)
+static bool is_switched_by(const struct function *function, PyObject *name)
 {
-    bool found = false;
+    return function->numpys != NULL && PyUnicode_Compare(function->key, name) == 0;
+}
+
+void patched_functions_switch(PyObject *name, bool on)
+{
     for (int i = 0; i < FUNCTIONS; i++) {
-        if (functions[i].numpys != NULL && PyUnicode_Compare(functions[i].key, name) == 0) {
+        if (is_switched_by(&functions[i], name)) {
             atomic_store(&functions[i].is_patched, on);
-            found = true;
         }
     }
-    return found;
 }
 
 bool patched_functions_is_on(PyObject *name)
 {
     bool on = false;
     for (int i = 0; i < FUNCTIONS; i++) {
-        on = on || (functions[i].numpys != NULL && PyUnicode_Compare(functions[i].key, name) == 0 &&
-                    is_here(&functions[i]));
+        on = on || (is_switched_by(&functions[i], name) &&
+                    options_is_patched(&functions[i].is_patched, functions[i].key));
     }
     return on;
 }

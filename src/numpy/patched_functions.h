@@ -10,8 +10,8 @@
  * to compute. `name` is one of those that it knows. False if NumPy calls it in another way than expected. */
 bool patched_functions_lead(const char *name, PyObject *callable, PyObject *replacement);
 
-/* Switches it in the whole process; false if there is none of that name. */
-bool patched_functions_switch(PyObject *name, bool on);
+/* Switches those of that name in the whole process. */
+void patched_functions_switch(PyObject *name, bool on);
 
 /* Whether calls from here are led to ours. */
 bool patched_functions_is_on(PyObject *name);
