@@ -40,8 +40,6 @@ struct clone {
 
 static const char capsule_name[] = "numc_ufuncs.clone";
 
-static vectorcallfunc numpy_vectorcall; /* what NumPy gives every new ufunc */
-
 static struct clone *clone_of(const PyUFuncObject *ufunc)
 {
     return private_owner(ufunc);
@@ -294,7 +292,7 @@ static __attribute__((noinline)) PyObject *call_observed(PyObject *clone, PyObje
         return call_profiled(clone, called, args, count, keywords, by_numpy);
     }
     if (check_is_inside()) {
-        return numpy_vectorcall(clone_original(clone), args, count, keywords);
+        return private_numpy_vectorcall(clone_original(clone), args, count, keywords);
     }
     PyObject *expected =
         check_before(called, "__call__", args, PyVectorcall_NARGS(count), keywords);
@@ -353,7 +351,7 @@ PyObject *clone_call_by_numpy(PyObject *clone, PyObject *called, PyObject *const
     PyObject *by = warns ? (PyObject *)own->original : own->numpy_path;
     struct options_scope scope;
     options_enter(&scope);
-    PyObject *result = numpy_vectorcall(by, args, count, keywords);
+    PyObject *result = private_numpy_vectorcall(by, args, count, keywords);
     options_leave(&scope);
     return result;
 }
@@ -391,7 +389,7 @@ PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, 
         Py_DECREF(capsule);
         return NULL;
     }
-    numpy_vectorcall = private_take_over(ufunc, capsule, call);
+    private_take_over(ufunc, capsule, call);
     clone->numpy_path = (PyObject *)(private_known[PRIVATE_LOOPS] ? ufunc : original);
     clone->original_loops = private_loops(original);
     clone->loops_count = private_loops_count(clone->original_loops);

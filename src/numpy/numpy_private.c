@@ -21,7 +21,7 @@ static void no_loop(char **args, const npy_intp *dimensions, const npy_intp *ste
     (void)args, (void)dimensions, (void)steps, (void)data;
 }
 
-static vectorcallfunc numpys_vectorcall;
+vectorcallfunc private_numpy_vectorcall;
 
 /* Whether the fields of a new ufunc are where the headers say. */
 static bool ufunc_is_known(void)
@@ -41,7 +41,7 @@ static bool ufunc_is_known(void)
                        probe->data == data && probe->ntypes == 1 && probe->name == name &&
                        probe->types == types && probe->obj == NULL && probe->userloops == NULL &&
                        probe->core_enabled == 0 && probe->vectorcall != NULL;
-    numpys_vectorcall = known ? probe->vectorcall : NULL;
+    private_numpy_vectorcall = known ? probe->vectorcall : NULL;
     Py_XDECREF((PyObject *)probe);
     return known;
 }
@@ -49,15 +49,13 @@ static bool ufunc_is_known(void)
 bool private_is_free(const PyUFuncObject *ufunc)
 {
     return private_known[PRIVATE_UFUNC] && ufunc->obj == NULL &&
-           ufunc->vectorcall == numpys_vectorcall;
+           ufunc->vectorcall == private_numpy_vectorcall;
 }
 
-vectorcallfunc private_take_over(PyUFuncObject *ufunc, PyObject *owner, vectorcallfunc call)
+void private_take_over(PyUFuncObject *ufunc, PyObject *owner, vectorcallfunc call)
 {
-    const vectorcallfunc numpys = ufunc->vectorcall;
     ufunc->obj = owner;
     ufunc->vectorcall = call;
-    return numpys;
 }
 
 /* Pairs of DTypes and a loop, in a list until NumPy 2.4. */

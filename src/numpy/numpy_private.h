@@ -39,8 +39,11 @@ static inline bool private_allows_clones(void)
            (private_known[PRIVATE_LOOPS] || PyUFunc_Type.tp_dictoffset != 0);
 }
 
-/* The ufunc keeps `owner`, and is called by `call`. Returns what called it before. */
-vectorcallfunc private_take_over(PyUFuncObject *ufunc, PyObject *owner, vectorcallfunc call);
+/* What NumPy gives every new ufunc; NULL if their fields are unknown. */
+extern vectorcallfunc private_numpy_vectorcall;
+
+/* The ufunc keeps `owner`, and is called by `call`. */
+void private_take_over(PyUFuncObject *ufunc, PyObject *owner, vectorcallfunc call);
 
 /* Gives a ufunc the loops of another one that are outside its type table (strings) and its promoters
  * (comparisons with Python integers). -1 with an exception. */

@@ -13,8 +13,6 @@
 /* Overlapping operands of fewer elements gain nothing from threads. */
 enum { LEAST_ELEMENTS = 8192 };
 
-static vectorcallfunc numpy_vectorcall;
-
 /* The clone that a ufunc has been given, NULL if none. */
 static PyObject *given_clone(PyObject *ufunc)
 {
@@ -69,7 +67,7 @@ static PyObject *call_by_numpy(PyObject *clone, PyObject *called, PyObject *cons
     return gains_by_loops(called, args, count, keywords)
                ? patch_finish(clone, called,
                               clone_call_by_numpy(clone, called, args, count, keywords))
-               : numpy_vectorcall(called, args, count, keywords);
+               : private_numpy_vectorcall(called, args, count, keywords);
 }
 
 static PyObject *call(PyObject *self, PyObject *const *args, size_t count, PyObject *keywords)
@@ -79,7 +77,7 @@ static PyObject *call(PyObject *self, PyObject *const *args, size_t count, PyObj
         options_is_patched(clone_is_patched(clone), self) &&
         (clone_may_gain(clone, args, count, keywords) || profile_is_on() || check_is_on());
     return is_led ? clone_call(clone, self, args, count, keywords, call_by_numpy)
-                  : numpy_vectorcall(self, args, count, keywords);
+                  : private_numpy_vectorcall(self, args, count, keywords);
 }
 
 /* ---- Python ---- */
@@ -94,7 +92,7 @@ static PyObject *lead_to_clone(PyObject *module, PyObject *args)
     }
     PyUFuncObject *ufunc = (PyUFuncObject *)original;
     if (clone_is_of(clone, original) && private_is_free(ufunc)) {
-        numpy_vectorcall = private_take_over(ufunc, Py_NewRef(clone), call);
+        private_take_over(ufunc, Py_NewRef(clone), call);
     }
     return PyBool_FromLong(given_clone(original) != NULL);
 }
