@@ -292,8 +292,9 @@ static void populate(const struct tiling *tiling, struct packed *packed, const c
 {
     if (tiling->new_output_end != NULL && end > packed->populated_to) {
         const ptrdiff_t to_page = LARGE_PAGE_BYTES - (ptrdiff_t)((uintptr_t)end % LARGE_PAGE_BYTES);
+        const char *from = packed->populated_to > first ? packed->populated_to : first;
         packed->populated_to = end + size_min(to_page, tiling->new_output_end - end);
-        pages_populate(first, packed->populated_to);
+        pages_populate(from, packed->populated_to);
     }
 }
 

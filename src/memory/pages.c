@@ -47,8 +47,9 @@ void pages_populate(const char *first, const char *end)
     if (from >= to || atomic_load_explicit(&is_refused, memory_order_relaxed)) {
         return;
     }
-    /* The allocator may have used this memory before. */
-    if (!page_is_there(to - page, page) &&
+    /* The allocator may have used this memory before. A thread that writes to the same large page
+     * further on may have populated its end alone. */
+    if (!(page_is_there(from, page) && page_is_there(to - page, page)) &&
         madvise((void *)from, to - from, MADV_POPULATE_WRITE) != 0 && errno == EINVAL) {
         atomic_store_explicit(&is_refused, true, memory_order_relaxed);
     }

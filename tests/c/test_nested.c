@@ -195,8 +195,9 @@ static bool can_populate(void)
 }
 
 /* Rows plus one row, into memory that has no pages yet, at any place within a large page. */
-static void test_new_output(void)
+static void test_new_output(int threads)
 {
+    threads_set_for_process(threads);
     enum { ROWS = 2500, COLUMNS = 1001, SIZE = 8, BYTES = ROWS * COLUMNS * SIZE };
     item_size = SIZE;
     const struct kernel kernel = {.item_size = SIZE, .cached = subtract_on_pages};
@@ -225,7 +226,8 @@ static void test_new_output(void)
     walk(&before, expected);
     nested_run(&loop, &nested, false);
     expect(memcmp(expected, memory + skew, BYTES) == 0, "a new output, skew %zu", skew);
-    expect(!can_populate() || rows_on_pages >= all_rows - all_rows / 4,
+    /* The first page may be in use. Threads that share a large page may leave each other some. */
+    expect(threads > 1 || !can_populate() || rows_on_pages >= all_rows - 1,
            "%d of %d rows on pages that existed", rows_on_pages, all_rows);
     size_t written = 0;
     for (size_t i = 0; i < bytes; i++) {
@@ -252,8 +254,11 @@ int main(void)
         }
     }
     for (int i = 0; i < 4; i++) {
-        test_new_output();
+        test_new_output(3);
     }
     expect(region_count() > REPETITIONS / 4, "%d threaded regions", (int)region_count());
+    for (int i = 0; i < 4; i++) {
+        test_new_output(1);
+    }
     return expect_result("nested");
 }
