@@ -30,9 +30,11 @@ def test_own_ufuncs():
     assert nc.parallel(np.true_divide) is nc.divide
 
 
-def test_generalized_ufuncs_are_unchanged():
-    det = np.linalg._umath_linalg.det
-    assert nc.parallel(det) is det
+def test_generalized_ufuncs():
+    theirs = np.linalg._umath_linalg.det
+    ours = nc.parallel(theirs)
+    assert nc.parallel(ours) is ours is nc.parallel(theirs)
+    assert (ours.signature, ours.types) == (theirs.signature, theirs.types)
     assert nc.parallel(np.matmul) is nc.matmul
 
 

@@ -203,8 +203,6 @@ def parallel(ufunc):
         return _clones[ufunc]
     if any(ufunc is clone for clone in list(_clones.values())):
         return ufunc
-    if ufunc.signature is not None:
-        return ufunc
     if ufunc.ntypes == 0:
         raise TypeError(
             f"parallel() cannot run {ufunc!r}: "

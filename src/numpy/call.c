@@ -132,6 +132,9 @@ static bool read_operands(struct ufunc_call *call, PyObject *const *args, size_t
 bool call_directly(const struct call_table *table, PyObject *const *args, size_t count,
                    PyObject *keywords, PyObject **result)
 {
+    if (table->is_stack) {
+        return false;
+    }
     struct ufunc_call call;
     call.table = table;
     call.row = NULL;

@@ -174,6 +174,7 @@ int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct
         PyArray_GetNDArrayCFeatureVersion() >= API_OF_NUMPY_2_4 &&
         (strcmp(ufunc->name, "maximum") == 0 || strcmp(ufunc->name, "minimum") == 0);
     table->is_product = ufunc->core_enabled && gufunc_is_named(ufunc->name, &table->gufunc);
+    table->is_stack = ufunc->core_enabled && !table->is_product;
     if (ufunc->nout != 1 || ufunc->nin > CALL_MOST_INPUTS ||
         ufunc->core_enabled != table->is_product) {
         return 0;

@@ -23,6 +23,7 @@ struct call_table {
     struct loop *loop;        /* by row; not those that threads may not run */
     int inputs, operands, loops;
     bool warns_of_third; /* NumPy, of an output that is no keyword */
+    bool is_stack;       /* a generalized ufunc that is none of: */
     bool is_product;     /* and if so, which: */
     enum gufunc gufunc;
     struct call_row {

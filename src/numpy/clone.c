@@ -14,6 +14,7 @@
 #include "reduction_loop.h"
 #include "reduction_plan.h"
 #include "resolved_arguments.h"
+#include "stack_loop.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -28,6 +29,7 @@ struct clone {
     void **data; /* one for each row, and the clone itself in front: see clone_of() */
     struct loop *loops;
     struct gufunc_loop *gufunc_loops;
+    struct stack_loop *stack_loops;
     struct loop_reduction *reductions;  /* by row */
     struct reduction_op own_reductions; /* by type; without a name if there are none */
     const struct reduction_op *reduces, *accumulates;
@@ -61,6 +63,7 @@ static void release(struct clone *clone)
             offload_forget(&clone->gufunc_loops[row].offload);
         }
         PyMem_Free(clone->gufunc_loops);
+        PyMem_Free(clone->stack_loops);
         call_table_release(&clone->calls);
         Py_XDECREF((PyObject *)clone->original);
         Py_XDECREF(clone->serial_if);
@@ -105,6 +108,10 @@ static void use_gufunc_loops(struct clone *clone, const char *op)
                               original->nargs, clone->functions[row], clone->data[row])) {
             clone->functions[row] = gufunc_run;
             clone->data[row] = &clone->gufunc_loops[row];
+        } else if (stack_loop_initialize(&clone->stack_loops[row], original, row,
+                                         clone->serial_if)) {
+            clone->functions[row] = stack_loop_run;
+            clone->data[row] = &clone->stack_loops[row];
         }
     }
 }
@@ -163,10 +170,11 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
     }
     clone->loops = PyMem_Calloc(rows, sizeof *clone->loops);
     clone->gufunc_loops = PyMem_Calloc(rows, sizeof *clone->gufunc_loops);
+    clone->stack_loops = PyMem_Calloc(rows, sizeof *clone->stack_loops);
     clone->reductions = PyMem_Calloc(rows, sizeof *clone->reductions);
     if (clone->name == NULL || clone->doc == NULL || clone->types == NULL ||
         clone->functions == NULL || clone->data == NULL || clone->loops == NULL ||
-        clone->gufunc_loops == NULL || clone->reductions == NULL) {
+        clone->gufunc_loops == NULL || clone->stack_loops == NULL || clone->reductions == NULL) {
         goto no_memory;
     }
     if (original->data != NULL) {
@@ -313,9 +321,24 @@ PyObject *clone_call(PyObject *clone, PyObject *called, PyObject *const *args, s
                : by_numpy(clone, called, args, count, keywords);
 }
 
+/* Whether a generalized ufunc gets a stack, not one item. */
+static bool has_stack(const PyUFuncObject *ufunc, PyObject *const *args, Py_ssize_t positional)
+{
+    for (Py_ssize_t i = 0; i < positional && i < ufunc->nin; i++) {
+        if (PyArray_CheckExact(args[i]) &&
+            PyArray_NDIM((PyArrayObject *)args[i]) > ufunc->core_num_dims[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool clone_may_gain(PyObject *clone, PyObject *const *args, size_t count, PyObject *keywords)
 {
     const struct call_table *table = &clone_of((PyUFuncObject *)clone)->calls;
+    if (table->is_stack) {
+        return has_stack((PyUFuncObject *)clone, args, PyVectorcall_NARGS(count));
+    }
     const Py_ssize_t positional = PyVectorcall_NARGS(count);
     PyArrayObject *first = NULL;
     bool are_alike = true, is_large = false;
@@ -396,6 +419,7 @@ PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, 
     clone->loops_seen = *clone->loops_count;
     ufunc->type_resolver = original->type_resolver;
     ufunc->iter_flags = original->iter_flags;
+    private_copy_core_dimensions(ufunc, original);
     if (original->op_flags != NULL && ufunc->op_flags != NULL) {
         memcpy(ufunc->op_flags, original->op_flags,
                sizeof *ufunc->op_flags * (size_t)original->nargs);

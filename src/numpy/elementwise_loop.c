@@ -14,12 +14,12 @@ static const struct inner_loop_hooks hooks = {failure_before_threads, failure_af
 
 /* Asks Python. What a handler of a signal raises meanwhile reaches the caller, unless an earlier part of
  * NumPy's call has set an exception: that stays. */
-static bool allows_threads(const struct elementwise *engine)
+bool loop_allows_threads(PyObject *serial_if)
 {
     const PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    PyObject *answer = PyObject_CallNoArgs(((const struct loop *)engine)->serial_if);
+    PyObject *answer = PyObject_CallNoArgs(serial_if);
     const bool allows = answer != NULL && PyObject_IsTrue(answer) == 0;
     Py_XDECREF(answer);
     if (type != NULL) {
@@ -27,6 +27,11 @@ static bool allows_threads(const struct elementwise *engine)
     }
     PyGILState_Release(gil);
     return allows;
+}
+
+static bool allows_threads(const struct elementwise *engine)
+{
+    return loop_allows_threads(((const struct loop *)engine)->serial_if);
 }
 
 bool loop_is_parallel(const char types[], int inputs, int operands)

@@ -22,6 +22,9 @@ void loop_initialize(struct loop *loop, const char types[], int inputs, int oper
                      PyUFuncGenericFunction function, void *function_data,
                      const struct kernel *kernel, PyObject *serial_if);
 
+/* Whether that, called, says nothing against threads. */
+bool loop_allows_threads(PyObject *serial_if);
+
 /* The function to register, with a struct loop as its data. */
 void loop_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data);
 

@@ -17,6 +17,6 @@
 #include <numpy/ufuncobject.h>
 
 /* Versions of its C API, whatever this is compiled against. */
-enum { API_OF_NUMPY_2_3 = 0x14, API_OF_NUMPY_2_4 = 0x15 };
+enum { API_OF_NUMPY_2_1 = 0x13, API_OF_NUMPY_2_3 = 0x14, API_OF_NUMPY_2_4 = 0x15 };
 
 #endif

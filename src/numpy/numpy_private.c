@@ -58,6 +58,16 @@ void private_take_over(PyUFuncObject *ufunc, PyObject *owner, vectorcallfunc cal
     ufunc->vectorcall = call;
 }
 
+void private_copy_core_dimensions(PyUFuncObject *ufunc, const PyUFuncObject *original)
+{
+    /* It follows the last field that headers for NumPy 2.0 know. */
+    const size_t offset = offsetof(PyUFuncObject, _loops) + sizeof(PyObject *);
+    if (PyArray_GetNDArrayCFeatureVersion() >= API_OF_NUMPY_2_1 &&
+        PyUFunc_Type.tp_basicsize >= (Py_ssize_t)(offset + sizeof(void *))) {
+        memcpy((char *)ufunc + offset, (const char *)original + offset, sizeof(void *));
+    }
+}
+
 /* Pairs of DTypes and a loop, in a list until NumPy 2.4. */
 static bool loops_are_known(PyObject *numpy)
 {

@@ -45,6 +45,9 @@ extern vectorcallfunc private_numpy_vectorcall;
 /* The ufunc keeps `owner`, and is called by `call`. */
 void private_take_over(PyUFuncObject *ufunc, PyObject *owner, vectorcallfunc call);
 
+/* Gives a ufunc the function of another one that NumPy asks for the sizes of core dimensions (NumPy 2.1). */
+void private_copy_core_dimensions(PyUFuncObject *ufunc, const PyUFuncObject *original);
+
 /* Gives a ufunc the loops of another one that are outside its type table (strings) and its promoters
  * (comparisons with Python integers). -1 with an exception. */
 int private_adopt_loops(PyUFuncObject *ufunc, PyUFuncObject *original);

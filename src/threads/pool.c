@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "futex.h"
 
+#include <omp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -167,6 +168,7 @@ static bool rest(struct worker *worker, unsigned seen_epoch)
 static void *work(void *of)
 {
     struct worker *worker = of;
+    omp_set_num_threads(1); /* for what loops of other packages call here */
     for (;;) {
         const unsigned seen_epoch = atomic_load(&worker->call_epoch);
         unsigned state = atomic_load(&worker->state);

@@ -1,0 +1,180 @@
+/* Dispatches a call of a generalized ufunc's loop: several threads call it, each for some of the items. */
+#include "stack_loop.h"
+
+#include "dtypes.h"
+#include "elementwise_loop.h"
+#include "errors.h"
+#include "numpy_private.h"
+#include "options.h"
+#include "policy_in_use.h"
+
+#include "engine/overlap.h"
+#include "engine/sizes.h"
+
+#include <string.h>
+
+static const struct inner_loop_hooks hooks = {failure_before_threads, failure_after_threads,
+                                              failure_before_chunk, failure_after_chunk};
+
+bool stack_loop_initialize(struct stack_loop *loop, const PyUFuncObject *ufunc, int row,
+                           PyObject *serial_if)
+{
+    const char *types = ufunc->types + row * ufunc->nargs;
+    if (ufunc->functions[row] == NULL || ufunc->nargs > STACK_MOST_OPERANDS ||
+        ufunc->core_num_dim_ix >= STACK_MOST_DIMENSIONS ||
+        !loop_is_parallel(types, ufunc->nin, ufunc->nargs)) {
+        return false;
+    }
+    *loop = (struct stack_loop){
+        .function = ufunc->functions[row],
+        .function_data = ufunc->data != NULL ? ufunc->data[row] : NULL,
+        .ufunc = ufunc,
+        .serial_if = serial_if,
+    };
+    for (int op = 0; op < ufunc->nargs; op++) {
+        loop->item_size[op] = (ptrdiff_t)dtype_of(types[op]).size;
+    }
+    return true;
+}
+
+/* One call, as NumPy describes it: the number of items and the core dimensions; the steps between items and,
+ * for one operand after the other, those of its core dimensions. */
+struct stack_call {
+    const struct stack_loop *loop;
+    char **args;
+    const npy_intp *dimensions, *steps;
+    struct failure failure;
+};
+
+/* What an operand has in each item. */
+struct core {
+    int axes;
+    npy_intp n[NPY_MAXDIMS];
+    const npy_intp *step;
+};
+
+static void core_of(const struct stack_call *call, int op, struct core *core)
+{
+    const PyUFuncObject *ufunc = call->loop->ufunc;
+    const int first = ufunc->core_offsets[op];
+    core->axes = ufunc->core_num_dims[op];
+    core->step = call->steps + ufunc->nargs + first;
+    for (int i = 0; i < core->axes; i++) {
+        core->n[i] = call->dimensions[1 + ufunc->core_dim_ixs[first + i]];
+    }
+}
+
+static ptrdiff_t elements_of_item(const struct stack_call *call)
+{
+    ptrdiff_t elements = 0;
+    for (int op = 0; op < call->loop->ufunc->nargs; op++) {
+        struct core core;
+        core_of(call, op, &core);
+        ptrdiff_t product = 1;
+        for (int i = 0; i < core.axes; i++) {
+            product *= core.n[i];
+        }
+        elements += product;
+    }
+    return elements;
+}
+
+/* Whether an output's items share no byte: each step, from the smallest on, goes beyond all that the smaller
+ * ones reach. */
+static bool items_are_apart(const struct stack_call *call, int op)
+{
+    struct core core;
+    core_of(call, op, &core);
+    npy_intp n[NPY_MAXDIMS + 1] = {call->dimensions[0]}, step[NPY_MAXDIMS + 1] = {call->steps[op]};
+    ptrdiff_t reach = call->loop->item_size[op];
+    for (int i = 0; i < core.axes; i++) {
+        n[i + 1] = core.n[i];
+        step[i + 1] = core.step[i];
+        if (n[i + 1] == 0) {
+            return true;
+        }
+    }
+    for (int left = core.axes + 1; left > 0; left--) {
+        int least = 0;
+        for (int i = 1; i < left; i++) {
+            least = magnitude(step[i]) < magnitude(step[least]) ? i : least;
+        }
+        if (n[least] > 1 && magnitude(step[least]) < reach) {
+            return false;
+        }
+        reach += (n[least] - 1) * magnitude(step[least]);
+        n[least] = n[left - 1];
+        step[least] = step[left - 1];
+    }
+    return true;
+}
+
+/* NumPy has copied what inputs and outputs share. */
+static bool outputs_are_apart(const struct stack_call *call)
+{
+    const PyUFuncObject *ufunc = call->loop->ufunc;
+    for (int op = ufunc->nin; op < ufunc->nargs; op++) {
+        if (!items_are_apart(call, op)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Loops may advance what they are given. */
+static void call_function(const struct stack_call *call, ptrdiff_t first, ptrdiff_t count)
+{
+    const struct stack_loop *loop = call->loop;
+    char *args[STACK_MOST_OPERANDS];
+    npy_intp dimensions[STACK_MOST_DIMENSIONS];
+    for (int op = 0; op < loop->ufunc->nargs; op++) {
+        args[op] = call->args[op] + first * call->steps[op];
+    }
+    memcpy(dimensions, call->dimensions,
+           sizeof *dimensions * (size_t)(1 + loop->ufunc->core_num_dim_ix));
+    dimensions[0] = count;
+    loop->function(args, dimensions, call->steps, loop->function_data);
+}
+
+static bool run_items(void *context, ptrdiff_t first, ptrdiff_t count)
+{
+    struct stack_call *call = context;
+    hooks.before_chunk(&call->failure);
+    call_function(call, first, count);
+    PyThreadState *state = PyGILState_GetThisThreadState();
+    const bool has_failed = state != NULL && private_has_exception(state);
+    hooks.after_chunk(&call->failure, first);
+    return !has_failed;
+}
+
+static bool allows_threads(void *context)
+{
+    const struct stack_call *call = context;
+    return loop_allows_threads(call->loop->serial_if);
+}
+
+void stack_loop_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data)
+{
+    struct stack_loop *loop = data;
+    struct stack_call call = {.loop = loop, .args = args, .dimensions = dimensions, .steps = steps};
+    if (dimensions[0] <= 1 || !outputs_are_apart(&call)) {
+        loop->function(args, dimensions, steps, loop->function_data);
+        return;
+    }
+    struct options_scope scope;
+    options_enter_loop(&scope);
+    const struct stack stack = {
+        .policy = &policy_in_use,
+        .speed = &loop->speed,
+        .run = run_items,
+        .context = &call,
+        .hooks = &hooks,
+        .hook_data = &call.failure,
+        .allows_threads = loop->serial_if != NULL ? allows_threads : NULL,
+        .count = dimensions[0],
+        .item_elements = size_max(elements_of_item(&call), 1),
+        .at_once = 1,
+    };
+    stack_run(&stack);
+    options_leave(&scope);
+}

@@ -1,0 +1,30 @@
+/* The loops of generalized ufuncs over stacks of items, each with core dimensions. */
+#ifndef NUMC_STACK_LOOP_H
+#define NUMC_STACK_LOOP_H
+
+#include "numpy_api.h"
+
+#include "engine/stack.h"
+
+#include <stdbool.h>
+
+enum { STACK_MOST_OPERANDS = 16, STACK_MOST_DIMENSIONS = 32 };
+
+struct stack_loop {
+    PyUFuncGenericFunction function; /* NumPy's, or another package's */
+    void *function_data;
+    const PyUFuncObject *ufunc; /* whose core dimensions it has */
+    ptrdiff_t item_size[STACK_MOST_OPERANDS];
+    PyObject *serial_if; /* called before threads run it, unless NULL */
+    struct stack_speed speed;
+};
+
+/* Prepares `loop` for one row of the type table of a generalized ufunc, which must outlive it. False if the
+ * row should stay as it is: a loop over Python objects. */
+bool stack_loop_initialize(struct stack_loop *loop, const PyUFuncObject *ufunc, int row,
+                           PyObject *serial_if);
+
+/* The function to register, with a struct stack_loop as its data. */
+void stack_loop_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data);
+
+#endif

@@ -1,0 +1,10 @@
+/* The threads of libraries for linear algebra, while ours call their routines. */
+#ifndef NUMC_BLAS_THREADS_H
+#define NUMC_BLAS_THREADS_H
+
+/* Every BLAS and LAPACK that the process has loaded computes on the calling thread alone, until as many
+ * calls of blas_threads_release(): for all threads of the process, because OpenBLAS knows no other way. */
+void blas_threads_hold(void);
+void blas_threads_release(void);
+
+#endif
