@@ -5,6 +5,7 @@ kernels and threads inside. `parallel` runs any other ufunc on all cores, and ev
 is at hand in that form: ``numc_ufuncs.exp`` is ``parallel(numpy.exp)``.
 """
 
+import importlib as _importlib
 import sys as _sys
 import warnings as _warnings
 
@@ -43,6 +44,7 @@ __all__ = [
     "info",
     "is_patched",
     "last_call",
+    "linalg",
     "load_ipython_extension",
     "measure_rates",
     "memory",
@@ -59,6 +61,8 @@ __all__ += list(_own)
 
 
 def __getattr__(name):
+    if name == "linalg":  # few programs use it
+        return _importlib.import_module(f"{__name__}.linalg")
     ufunc = getattr(_np, name, None) if not name.startswith("_") else None
     if type(ufunc) is not _np.ufunc:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -67,7 +71,8 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *(n for n, v in vars(_np).items() if type(v) is _np.ufunc)})
+    ufuncs = (name for name, value in vars(_np).items() if type(value) is _np.ufunc)
+    return sorted({*globals(), *__all__, *ufuncs})
 
 
 for _text in (*_core.take_import_warnings(), *_run.environment_problems()):

@@ -115,7 +115,7 @@ from numpy import (
     vecmat as vecmat,
 )
 
-from . import memory as memory
+from . import linalg as linalg, memory as memory
 
 _Device: TypeAlias = Literal[
     "auto",

@@ -7,7 +7,7 @@ from _thread import allocate_lock  # threading would take longer than the rest o
 import numpy as np
 
 from . import _core, _products
-from ._ufuncs import parallel, ufuncs_by_name
+from ._ufuncs import linalg_ufuncs, parallel, ufuncs_by_name
 
 _multiarray_umath = importlib.import_module("numpy._core._multiarray_umath")
 
@@ -23,9 +23,22 @@ _FUNCTIONS = {
 
 @functools.cache
 def _patchable():
-    """What can be patched, by name: ufuncs, those without a public name included; functions."""
-    functions = {name: name for name in _FUNCTIONS if not name.startswith("ndarray.")}
-    return functions | {n: ufunc for n, ufunc in ufuncs_by_name().items() if ufunc.ntypes > 0}
+    """What can be patched, by name, as tuples: ufuncs, those without a public name included; names
+    of functions. ``linalg.eigh`` is all ufuncs that `numpy.linalg.eigh` may call.
+    """
+    found: dict[str, tuple[str | np.ufunc, ...]] = {
+        name: (name,) for name in _FUNCTIONS if not name.startswith("ndarray.")
+    }
+    found |= {name: (ufunc,) for name, ufunc in ufuncs_by_name().items() if ufunc.ntypes > 0}
+    for name, ufunc in linalg_ufuncs().items():
+        function = f"linalg.{name.partition('_')[0].rstrip('1')}"  # of eigh_lo, solve1
+        if ufunc.ntypes > 0:
+            found[function] = (*found.get(function, ()), ufunc)
+    return found
+
+
+def _all_patchable():
+    return {what for group in _patchable().values() for what in group}
 
 
 _preparation = allocate_lock()
@@ -35,7 +48,7 @@ _preparation = allocate_lock()
 def _prepare():
     """Put the trampolines in place, once and for all; return what has one."""
     led = set()
-    for what in set(_patchable().values()):
+    for what in _all_patchable():
         if isinstance(what, str):
             continue
         clone = parallel(what)
@@ -51,7 +64,7 @@ def _prepare():
 def _chosen(names):
     known = _patchable()
     if names is None:
-        chosen = set(known.values())
+        chosen = _all_patchable()
     else:
         if isinstance(names, str):
             raise TypeError(f"names must be a list of names, not the string {names!r}")
@@ -59,7 +72,7 @@ def _chosen(names):
         for name in names:
             if name not in known:
                 raise ValueError(f"names: numpy has no {name!r} that can be patched")
-        chosen = {known[name] for name in names}
+        chosen = {what for name in names for what in known[name]}
     with _preparation:
         return frozenset(chosen & _prepare())
 
@@ -69,14 +82,17 @@ def patch_numpy(names=None):
 
     The objects stay what they are: `numpy.add`, the operators of arrays, methods such as
     ``numpy.add.reduce``, and functions that call them, such as `numpy.sum`, compute on all cores
-    from then on, wherever they were imported, and so do `numpy.dot`, `numpy.inner`, `numpy.vdot`
-    and `numpy.einsum` of two operands (not with NumPy 2.0). Results are NumPy's.
+    from then on, wherever they were imported, and so do the functions of `numpy.linalg` for stacks
+    of matrices, and `numpy.dot`, `numpy.inner`, `numpy.vdot` and `numpy.einsum` of two operands
+    (not with NumPy 2.0). Results are NumPy's.
 
     Parameters
     ----------
     names : iterable of str, optional
-        Names of ufuncs, such as ``["add", "matmul"]``, and of ``dot``, ``inner``, ``vdot`` and
-        ``einsum``; all by default. Others that are patched stay so.
+        Names of ufuncs, such as ``["add", "matmul"]``, of ``dot``, ``inner``, ``vdot`` and
+        ``einsum``, and of what `numpy.linalg` is made of, such as ``linalg.inv`` (but not
+        ``linalg.pinv``, which calls ``linalg.svd``); all by default. Others that are patched stay
+        so.
 
     Raises
     ------
@@ -104,7 +120,7 @@ def patch_numpy(names=None):
 
 def restore_numpy():
     """Let NumPy compute its calls itself again; what `patched` leads here stays led."""
-    for what in _patchable().values():
+    for what in _all_patchable():
         _core.set_patched(what, False)
 
 
@@ -121,10 +137,10 @@ def is_patched(name=None):
     bool
     """
     if name is None:
-        return any(_core.is_patched(what) for what in _patchable().values())
+        return any(map(_core.is_patched, _all_patchable()))
     if name not in _patchable():
         raise ValueError(f"name: numpy has no {name!r} that can be patched")
-    return _core.is_patched(_patchable()[name])
+    return all(map(_core.is_patched, _patchable()[name]))
 
 
 class patched:

@@ -81,8 +81,18 @@ def ufuncs_by_name():
 
 
 @functools.cache
+def linalg_ufuncs():
+    """The generalized ufuncs of `numpy.linalg`, which have no public names."""
+    try:
+        module = importlib.import_module("numpy.linalg._umath_linalg")
+    except ImportError:
+        return {}
+    return {name: value for name, value in vars(module).items() if type(value) is np.ufunc}
+
+
+@functools.cache
 def _ufuncs_of_numpy():
-    return set(ufuncs_by_name().values())
+    return {*ufuncs_by_name().values(), *linalg_ufuncs().values()}
 
 
 def _has_name_here(ufunc):
