@@ -1,5 +1,6 @@
 /* Module `_numc_test`: what tests do to a running process, and the fake device. */
 #define NUMC_IMPORTS_NUMPY
+#include "gufuncs.h"
 #include "hooks.h"
 
 #include "device/device.h"
@@ -296,8 +297,7 @@ static PyMethodDef functions[] = {
 
 static int execute(PyObject *module)
 {
-    (void)module;
-    if (PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0) {
+    if (PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 || !gufuncs_add(module)) {
         return -1;
     }
     internals = PyCapsule_Import(INTERNALS_CAPSULE, 0);
