@@ -155,8 +155,6 @@ static void roots(char **args, const npy_intp *dimensions, const npy_intp *steps
 
 /* ---- dimensions that are computed, from NumPy 2.1 on ---- */
 
-enum { API_OF_NUMPY_2_1 = 0x13 };
-
 typedef int process_core_dims(PyUFuncObject *ufunc, npy_intp *dimensions);
 
 static int process_differences(PyUFuncObject *ufunc, npy_intp *dimensions)
