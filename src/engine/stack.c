@@ -66,14 +66,27 @@ static double time_items(const struct stack *stack, ptrdiff_t first, ptrdiff_t c
     return (double)(clock_ns() - start) / (double)count;
 }
 
+/* In items that are not long, the threads of a BLAS cost more than they gain. */
+static void run_on_caller(const struct stack *stack, ptrdiff_t first, double item_ns)
+{
+    const ptrdiff_t left = stack->count - first;
+    const bool holds = item_ns < LONG_ITEM_NS && item_ns * (double)left > STACK_BREAK_EVEN_NS;
+    if (holds) {
+        blas_threads_hold();
+    }
+    stack->run(stack->context, first, left);
+    if (holds) {
+        blas_threads_release();
+    }
+}
+
 static int threads_of(const struct stack *stack, ptrdiff_t left, double item_ns)
 {
     const ptrdiff_t elements = left * stack->item_elements;
-    const double pays = STACK_BREAK_EVEN_NS / (item_ns > 1 ? item_ns : 1) *
-                        (double)stack->item_elements;
-    const int threads = left > stack->at_once
-                            ? threads_for(stack->policy, elements, (ptrdiff_t)pays + 1)
-                            : 1;
+    const double pays =
+        STACK_BREAK_EVEN_NS / (item_ns > 1 ? item_ns : 1) * (double)stack->item_elements;
+    const int threads =
+        left > stack->at_once ? threads_for(stack->policy, elements, (ptrdiff_t)pays + 1) : 1;
     if (threads > 1 && stack->policy->threshold == 0 && item_ns > LONG_ITEM_NS &&
         left < threads / 2) {
         return 1;
@@ -111,6 +124,6 @@ void stack_run(const struct stack *stack)
     if (threads > 1) {
         run_on_threads(stack, done, item_ns, threads);
     } else {
-        stack->run(stack->context, done, left);
+        run_on_caller(stack, done, item_ns);
     }
 }
