@@ -1,0 +1,105 @@
+"""While several threads of ours call BLAS, it has none of its own; and has them back afterwards."""
+
+import ctypes
+import threading
+from pathlib import Path
+
+import _numc_test
+import numpy as np
+import pytest
+
+import numc_ufuncs as nc
+
+LIBRARIES = {
+    "openblas64_": "scipy_openblas_{}_num_threads64_",
+    "openblasp": "openblas_{}_num_threads",
+    "mkl_rt": "MKL_{}_Threads",
+    "blis": "bli_thread_{}_num_threads",
+    "flexiblas": "flexiblas_{}_num_threads",
+}
+LOOP = ctypes.CFUNCTYPE(None, *(ctypes.c_void_p,) * 4)
+ALIVE = []  # what ufuncs only point to
+
+
+def gufunc_that_calls(function):
+    """A ``(n)->()`` of float64 that calls ``function(items)`` in each call of its loop."""
+
+    @LOOP
+    def loop(args, dimensions, steps, data):
+        function(ctypes.c_ssize_t.from_address(dimensions).value)
+
+    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    api = pointer_of(np._core._multiarray_umath._UFUNC_API, None)
+    make_type = ctypes.PYFUNCTYPE(
+        ctypes.py_object,
+        *(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p),
+        *(ctypes.c_int,) * 4,
+        *(ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p),
+    )
+    slot = 31  # PyUFunc_FromFuncAndDataAndSignature
+    address = ctypes.c_void_p.from_address(api + slot * ctypes.sizeof(ctypes.c_void_p)).value
+    functions, types = (LOOP * 1)(loop), bytes([np.dtype(float).num] * 2)
+    ALIVE.append((loop, functions, types))
+    ends = (1, 1, 1, -1, b"calls", None, 0, b"(n)->()")
+    return make_type(address)(ctypes.addressof(functions), None, types, *ends)
+
+
+@pytest.fixture(params=LIBRARIES)
+def blas(request):
+    """How a library is asked for its threads, and told their number."""
+    folder = Path(_numc_test.__file__).parent
+    library = ctypes.CDLL(str(folder / f"libnumc_fake_{request.param}.so"))
+    names = LIBRARIES[request.param]
+    get, set_ = ("Get_Max", "Set_Num") if request.param == "mkl_rt" else ("get", "set")
+    getattr(library, names.format(set_))(5)
+    yield getattr(library, names.format(get)), getattr(library, names.format(set_))
+    getattr(library, names.format(set_))(5)
+
+
+@pytest.mark.usefixtures("threads_always")
+def test_threads_of_ours_are_the_only_ones(blas, regions):
+    get, _ = blas
+    seen = []
+    nc.parallel(gufunc_that_calls(lambda items: seen.append(get())))(np.ones((100, 3)))
+    assert regions() == 1
+    assert seen[0] == 5  # one item, before threads are used
+    assert len(seen) > 2 and set(seen[1:]) == {1}
+    assert get() == 5
+
+
+@pytest.mark.usefixtures("threads_always")
+def test_a_number_that_is_set_meanwhile_stays(blas):
+    get, set_ = blas
+    nc.parallel(gufunc_that_calls(lambda items: set_(3)))(np.ones((100, 3)))
+    assert get() == 3
+
+
+@pytest.mark.usefixtures("threads_always")
+def test_the_last_of_several_calls_gives_them_back(blas):
+    get, _ = blas
+    both_are_inside, first_is_done = threading.Barrier(2), threading.Event()
+    seen = []
+
+    def call(is_first):
+        calls = []
+
+        def loop(items):
+            calls.append(items)
+            if len(calls) == 2:  # the first one is before threads are used
+                both_are_inside.wait()
+                if not is_first:
+                    first_is_done.wait()
+                    seen.append(get())
+
+        nc.parallel(gufunc_that_calls(loop))(np.ones((100, 3)))
+        if is_first:
+            first_is_done.set()
+
+    threads = [threading.Thread(target=call, args=(first,)) for first in (True, False)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [1]
+    assert get() == 5
