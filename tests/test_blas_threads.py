@@ -63,8 +63,8 @@ def test_threads_of_ours_are_the_only_ones(blas, regions):
     seen = []
     nc.parallel(gufunc_that_calls(lambda items: seen.append(get())))(np.ones((100, 3)))
     assert regions() == 1
-    assert seen[0] == 5  # one item, before threads are used
-    assert len(seen) > 2 and set(seen[1:]) == {1}
+    assert seen[0] == 5  # one or two items are timed before threads are used
+    assert len(seen) > 3 and set(seen[2:]) == {1}
     assert get() == 5
 
 
@@ -86,7 +86,7 @@ def test_the_last_of_several_calls_gives_them_back(blas):
 
         def loop(items):
             calls.append(items)
-            if len(calls) == 2:  # the first one is before threads are used
+            if len(calls) == 3:  # one or two are timed before threads are used
                 both_are_inside.wait()
                 if not is_first:
                     first_is_done.wait()
