@@ -1,0 +1,101 @@
+/* Numbers of matrices in lanes: complex ones. real_numbers.h has the same names. */
+#ifndef NUMC_COMPLEX_NUMBERS_H
+#define NUMC_COMPLEX_NUMBERS_H
+
+#include "lane_arithmetic.h"
+
+enum { PARTS = 2 };
+
+typedef struct complex_lanes {
+    vector re, im;
+} number;
+
+/* What numbers are divided by. */
+typedef struct complex_divisor {
+    number value, reciprocal;
+} divisor;
+
+INLINE number number_of(vector real)
+{
+    return (number){real, splat(0)};
+}
+
+INLINE vector real_part(number x)
+{
+    return x.re;
+}
+
+INLINE number select_numbers(vector_mask mask, number if_true, number if_false)
+{
+    return (number){select_lanes(mask, if_true.re, if_false.re),
+                    select_lanes(mask, if_true.im, if_false.im)};
+}
+
+/* By which LAPACK compares pivots. */
+INLINE vector size_of_number(number x)
+{
+    return magnitude(x.re) + magnitude(x.im);
+}
+
+/* Squares may overflow or underflow. */
+INLINE vector absolute_value(number x)
+{
+    return root(plus_product(x.re * x.re, x.im, x.im));
+}
+
+INLINE vector_mask irregular_number(number x)
+{
+    return irregular(x.re) | irregular(x.im);
+}
+
+INLINE number product(number a, number b)
+{
+    return (number){minus_product(a.re * b.re, a.im, b.im), plus_product(a.re * b.im, a.im, b.re)};
+}
+
+INLINE number scaled_number(number x, vector factor)
+{
+    return (number){x.re * factor, x.im * factor};
+}
+
+INLINE number number_minus_product(number c, number a, number b)
+{
+    return (number){plus_product(minus_product(c.re, a.re, b.re), a.im, b.im),
+                    minus_product(minus_product(c.im, a.re, b.im), a.im, b.re)};
+}
+
+/* c - a * conj(b) */
+INLINE number minus_conjugate_product(number c, number a, number b)
+{
+    return (number){minus_product(minus_product(c.re, a.re, b.re), a.im, b.im),
+                    minus_product(plus_product(c.im, a.re, b.im), a.im, b.re)};
+}
+
+/* Squares of the parts might overflow or underflow: they are taken of x times a power of 2. */
+INLINE divisor divisor_of(number x)
+{
+    const vector scale = inverse_power(size_of_number(x));
+    const number near_1 = scaled_number(x, scale);
+    const vector norm = plus_product(near_1.re * near_1.re, near_1.im, near_1.im);
+    return (divisor){x, {near_1.re / norm * scale, -near_1.im / norm * scale}};
+}
+
+/* The remainder corrects the product with the reciprocal. */
+INLINE number quotient(number x, const divisor *by)
+{
+    const number about = product(x, by->reciprocal);
+#if FUSED
+    const number rest = number_minus_product(x, about, by->value), r = by->reciprocal;
+    return (number){minus_product(plus_product(about.re, rest.re, r.re), rest.im, r.im),
+                    plus_product(plus_product(about.im, rest.re, r.im), rest.im, r.re)};
+#else
+    return about;
+#endif
+}
+
+INLINE number real_quotient(number x, vector by, vector reciprocal)
+{
+    return (number){vector_quotient(x.re, by, reciprocal), vector_quotient(x.im, by, reciprocal)};
+}
+
+#endif

@@ -1,0 +1,71 @@
+/* det and slogdet. */
+#include "elimination.h"
+
+INLINE vector signs_of_swaps(vector_mask odd)
+{
+    return select_lanes(odd, splat(-1), splat(1));
+}
+
+static vector_mask det_group(const struct linalg_stack *stack, const struct lane_group *group)
+{
+    number a[MOST_N * MOST_N];
+    const ptrdiff_t n = stack->n;
+    divisor pivots[MOST_N];
+    struct pivot_check check;
+    load_numbers(&stack->operand[0], group, n, n, a);
+    const vector_mask odd = eliminate(a, NULL, n, 0, pivots, &check);
+    number det = number_of(signs_of_swaps(odd));
+    for (ptrdiff_t k = 0; k < n; k++) {
+        det = product(det, pivots[k].value);
+        /* What was subnormal here may no longer be in the end. */
+        check.irregular |= ~(size_of_number(det) >= splat(SMALLEST_NORMAL));
+    }
+    store_numbers(&stack->operand[1], group, 1, 1, &det);
+    return check.irregular | irregular_number(det);
+}
+
+static uint64_t det(const struct linalg_stack *stack)
+{
+    return compute_groups(stack, det_group);
+}
+
+/* log(x * 2^exponent), also where that is too large or small for a double. */
+static double log_of_scaled(double x, int exponent)
+{
+    const double log_2 = 0x1.62e42fefa39efp-1;
+    return exponent > -1000 && exponent < 1000 ? log(ldexp(x, exponent))
+                                               : log(x) + exponent * log_2;
+}
+
+static vector_mask slogdet_group(const struct linalg_stack *stack, const struct lane_group *group)
+{
+    number a[MOST_N * MOST_N];
+    const ptrdiff_t n = stack->n;
+    divisor pivots[MOST_N];
+    struct pivot_check check;
+    load_numbers(&stack->operand[0], group, n, n, a);
+    const vector_mask odd = eliminate(a, NULL, n, 0, pivots, &check);
+    number det = number_of(signs_of_swaps(odd));
+    vector_mask exponent = {0};
+    for (ptrdiff_t k = 0; k < n; k++) {
+        /* Between 1 / sqrt(2) and 2: products neither overflow nor underflow. */
+        const vector size = size_of_number(pivots[k].value), scale = inverse_power(size);
+        check.irregular |= irregular(size) | irregular(scale) | (scale == 0);
+        exponent += exponent_of(size);
+        det = product(det, scaled_number(pivots[k].value, scale));
+    }
+    const vector distance = absolute_value(det);
+    number sign = real_quotient(det, distance, splat(1) / distance);
+    store_numbers(&stack->operand[1], group, 1, 1, &sign);
+    const struct lane_addresses to = addresses_of(&stack->operand[2], group);
+    for (int lane = 0; lane < group->lanes; lane++) {
+        const element log_det = (element)log_of_scaled((double)distance[lane], (int)exponent[lane]);
+        memcpy(to.of[lane], &log_det, sizeof log_det);
+    }
+    return check.irregular;
+}
+
+static uint64_t slogdet(const struct linalg_stack *stack)
+{
+    return compute_groups(stack, slogdet_group);
+}

@@ -1,0 +1,118 @@
+/* Matrices of numbers, real or complex, in lanes: row after row, a number's parts one after the other. */
+#ifndef NUMC_LANE_MATRICES_H
+#define NUMC_LANE_MATRICES_H
+
+#include "lane_transpose.h"
+
+enum {
+    MOST_N = 8, /* order of a matrix */
+    /* Rounding errors of a column, or of a diagonal element, in units of EPSILON times its size. */
+    NOISE_EPSILONS = 8
+};
+
+/* The matrices of a stack that are computed together. Lanes without one repeat the first. */
+struct lane_group {
+    ptrdiff_t first;
+    int lanes;
+};
+
+/* Computes a group of a stack; returns the lanes that are left to LAPACK. */
+typedef vector_mask compute_group(const struct linalg_stack *stack, const struct lane_group *group);
+
+INLINE uint64_t compute_groups(const struct linalg_stack *stack, compute_group *compute)
+{
+    uint64_t left = 0;
+    for (ptrdiff_t first = 0; first < stack->count; first += LANES) {
+        const ptrdiff_t rest = stack->count - first;
+        const struct lane_group group = {first, rest < LANES ? (int)rest : LANES};
+        const uint64_t lanes = ((uint64_t)1 << group.lanes) - 1;
+        left |= (mask_bits(compute(stack, &group)) & lanes) << first;
+    }
+    return left;
+}
+
+INLINE struct lane_addresses addresses_of(const struct linalg_operand *x,
+                                          const struct lane_group *group)
+{
+    struct lane_addresses at;
+    for (int lane = 0; lane < LANES; lane++) {
+        at.of[lane] = x->data + (group->first + (lane < group->lanes ? lane : 0)) * x->step;
+    }
+    return at;
+}
+
+INLINE void transpose_numbers(number *x, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 1; i < n; i++) {
+        for (ptrdiff_t j = 0; j < i; j++) {
+            const number lower = x[i * n + j];
+            x[i * n + j] = x[j * n + i];
+            x[j * n + i] = lower;
+        }
+    }
+}
+
+/* Square matrices that are contiguous column after column. */
+INLINE bool is_transposed(const struct linalg_operand *x, ptrdiff_t rows, ptrdiff_t columns)
+{
+    const ptrdiff_t item = PARTS * (ptrdiff_t)sizeof(element);
+    return rows == columns && rows > 1 && x->row_step == item && x->column_step == rows * item;
+}
+
+NOINLINE void load_numbers(const struct linalg_operand *x, const struct lane_group *group,
+                           ptrdiff_t rows, ptrdiff_t columns, number *to)
+{
+    const ptrdiff_t size = sizeof(element), item = PARTS * size;
+    const struct lane_addresses from = addresses_of(x, group);
+    const bool transposed = is_transposed(x, rows, columns);
+    if (transposed || (x->column_step == item && x->row_step == columns * item)) {
+        load_line(&from, 0, rows * columns * PARTS, (vector *)to);
+        if (transposed) {
+            transpose_numbers(to, rows);
+        }
+        return;
+    }
+    for (ptrdiff_t i = 0; i < rows; i++) {
+        if (x->column_step == item) {
+            load_line(&from, i * x->row_step, columns * PARTS, (vector *)(to + i * columns));
+            continue;
+        }
+        for (ptrdiff_t j = 0; j < columns; j++) {
+            for (int part = 0; part < PARTS; part++) {
+                load_element(&from, i * x->row_step + j * x->column_step + part * size,
+                             (vector *)(to + i * columns + j) + part);
+            }
+        }
+    }
+}
+
+/* May reorder what is in `from`. */
+NOINLINE void store_numbers(const struct linalg_operand *x, const struct lane_group *group,
+                            ptrdiff_t rows, ptrdiff_t columns, number *from)
+{
+    const ptrdiff_t size = sizeof(element), item = PARTS * size;
+    const struct lane_addresses to = addresses_of(x, group);
+    const bool transposed = is_transposed(x, rows, columns);
+    if (transposed || (x->column_step == item && x->row_step == columns * item)) {
+        if (transposed) {
+            transpose_numbers(from, rows);
+        }
+        store_line(&to, 0, rows * columns * PARTS, group->lanes, (const vector *)from);
+        return;
+    }
+    for (ptrdiff_t i = 0; i < rows; i++) {
+        if (x->column_step == item) {
+            store_line(&to, i * x->row_step, columns * PARTS, group->lanes,
+                       (const vector *)(from + i * columns));
+            continue;
+        }
+        for (ptrdiff_t j = 0; j < columns; j++) {
+            for (int part = 0; part < PARTS; part++) {
+                store_element(&to, i * x->row_step + j * x->column_step + part * size, group->lanes,
+                              (const vector *)(from + i * columns + j) + part);
+            }
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,83 @@
+/* Numbers of matrices in lanes: real ones. complex_numbers.h has the same names. */
+#ifndef NUMC_REAL_NUMBERS_H
+#define NUMC_REAL_NUMBERS_H
+
+#include "lane_arithmetic.h"
+
+enum { PARTS = 1 };
+
+typedef vector number;
+
+/* What numbers are divided by. */
+typedef struct real_divisor {
+    number value, reciprocal;
+} divisor;
+
+INLINE number number_of(vector real)
+{
+    return real;
+}
+
+INLINE vector real_part(number x)
+{
+    return x;
+}
+
+INLINE number select_numbers(vector_mask mask, number if_true, number if_false)
+{
+    return select_lanes(mask, if_true, if_false);
+}
+
+/* By which LAPACK compares pivots. */
+INLINE vector size_of_number(number x)
+{
+    return magnitude(x);
+}
+
+INLINE vector absolute_value(number x)
+{
+    return magnitude(x);
+}
+
+INLINE vector_mask irregular_number(number x)
+{
+    return irregular(x);
+}
+
+INLINE number product(number a, number b)
+{
+    return a * b;
+}
+
+INLINE number scaled_number(number x, vector factor)
+{
+    return x * factor;
+}
+
+INLINE number number_minus_product(number c, number a, number b)
+{
+    return minus_product(c, a, b);
+}
+
+/* c - a * conj(b) */
+INLINE number minus_conjugate_product(number c, number a, number b)
+{
+    return minus_product(c, a, b);
+}
+
+INLINE divisor divisor_of(number x)
+{
+    return (divisor){x, splat(1) / x};
+}
+
+INLINE number quotient(number x, const divisor *by)
+{
+    return vector_quotient(x, by->value, by->reciprocal);
+}
+
+INLINE number real_quotient(number x, vector by, vector reciprocal)
+{
+    return vector_quotient(x, by, reciprocal);
+}
+
+#endif

@@ -1,0 +1,266 @@
+/* Every kernel for stacks of small matrices of one instruction set against long double.
+ * Usage: test_linalg [--quick] [ISA]; without an ISA all that this processor has. --quick tries fewer
+ * layouts, for emulators and sanitizers. */
+#include "small_matrices.h"
+
+#include "expect.h"
+#include "kernels/kernels.h"
+#include "kernels/linalg/linalg_kernels.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    MOST_OPERANDS = 4,
+    MATRICES = LINALG_MOST_AT_ONCE,
+    MOST_ITEMS = 3 * (MOST_ORDER + 2) * (MOST_ORDER + 2) * (MATRICES + 1),
+    ROOM_BYTES = 16 * MOST_ITEMS,
+    PAGE_BYTES = 65536, /* no machine's pages are larger */
+    GUARD = 0x5A,
+};
+
+/* How a stack of matrices lies in memory; gaps count items. */
+struct spacing {
+    const char *name;
+    bool by_columns, stack_innermost, reversed;
+    int gap, row_gap, stack_gap;
+    int shift;     /* bytes */
+    bool repeated; /* inputs: the first matrix stands for all */
+};
+
+static const struct spacing spacings[] = {
+    {.name = "contiguous"},
+    {.name = "columns first", .by_columns = true},
+    {.name = "part of larger matrices", .row_gap = 2, .stack_gap = 5},
+    {.name = "every other", .gap = 1, .stack_gap = 3},
+    {.name = "reversed", .reversed = true},
+    {.name = "matrices innermost", .stack_innermost = true},
+    {.name = "unaligned", .shift = 1, .stack_gap = 1},
+    {.name = "repeated", .repeated = true},
+};
+
+enum { SPACINGS = sizeof spacings / sizeof spacings[0] };
+
+struct layout {
+    struct linalg_operand operand;
+    size_t bytes;
+};
+
+static struct layout layout_of(const struct spacing *spacing, const struct shape *shape,
+                               ptrdiff_t count, char *room)
+{
+    const ptrdiff_t item = (ptrdiff_t)shape->item_size;
+    const bool by_columns = spacing->by_columns, innermost = spacing->stack_innermost;
+    const ptrdiff_t inner_count = by_columns ? shape->rows : shape->columns;
+    const ptrdiff_t outer_count = by_columns ? shape->columns : shape->rows;
+    const ptrdiff_t first = item * (1 + spacing->gap);
+    const ptrdiff_t inner = innermost ? first * count : first;
+    const ptrdiff_t outer = inner * inner_count + spacing->row_gap * item;
+    const ptrdiff_t stack = innermost ? first : outer * outer_count + spacing->stack_gap * item;
+    struct layout made = {{room + spacing->shift, stack, outer, inner}, 0};
+    const ptrdiff_t last =
+        (inner_count - 1) * inner + (outer_count - 1) * outer + (count - 1) * stack;
+    made.bytes = (size_t)(last + item + spacing->shift);
+    if (by_columns) {
+        made.operand.row_step = inner;
+        made.operand.column_step = outer;
+    }
+    if (spacing->reversed) {
+        made.operand.data += last;
+        made.operand.step = -made.operand.step;
+        made.operand.row_step = -made.operand.row_step;
+        made.operand.column_step = -made.operand.column_step;
+    }
+    return made;
+}
+
+/* Copies a contiguous matrix to or from its place. */
+static void place(const struct linalg_operand *at, const struct shape *shape, ptrdiff_t index,
+                  char *matrix, bool back)
+{
+    for (ptrdiff_t i = 0; i < shape->rows; i++) {
+        for (ptrdiff_t j = 0; j < shape->columns; j++) {
+            char *there = at->data + index * at->step + i * at->row_step + j * at->column_step;
+            char *here = matrix + (i * shape->columns + j) * (ptrdiff_t)shape->item_size;
+            memcpy(back ? here : there, back ? there : here, shape->item_size);
+        }
+    }
+}
+
+/* The matrices of a test, contiguous, with what a kernel makes of each of them alone. */
+static struct {
+    char *operands[MOST_OPERANDS];
+    bool left[MATRICES];
+} master;
+
+static char *rooms[MOST_OPERANDS], *actual[MOST_OPERANDS];
+
+/* Memory with nothing around it. */
+static char *isolated(size_t bytes)
+{
+    const size_t whole = (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    char *base =
+        mmap(NULL, whole + 2 * (size_t)PAGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED || mprotect(base + PAGE_BYTES, whole, PROT_READ | PROT_WRITE) != 0) {
+        perror("mmap");
+        exit(EXIT_FAILURE);
+    }
+    return base + PAGE_BYTES;
+}
+
+static const size_t room_bytes = (ROOM_BYTES + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+
+static size_t matrix_bytes(const struct shape *shape)
+{
+    return (size_t)(shape->rows * shape->columns) * shape->item_size;
+}
+
+static void run_alone(const struct problem *problem)
+{
+    for (ptrdiff_t m = 0; m < MATRICES; m++) {
+        struct linalg_stack stack = {1, problem->n, problem->columns, {{0}}};
+        for (int i = 0; i < problem->operands; i++) {
+            const struct shape *shape = &problem->shapes[i];
+            const ptrdiff_t item = (ptrdiff_t)shape->item_size;
+            stack.operand[i] = (struct linalg_operand){
+                master.operands[i] + m * (ptrdiff_t)matrix_bytes(shape),
+                0,
+                shape->columns * item,
+                item,
+            };
+        }
+        const uint64_t left = problem->kernel(&stack);
+        expect(left <= 1, "%s: bits of matrices that are not there", problem->name);
+        master.left[m] = left != 0;
+    }
+}
+
+static void check_alone(const struct problem *problem)
+{
+    for (ptrdiff_t m = 0; m < MATRICES; m++) {
+        char *operands[MOST_OPERANDS];
+        for (int i = 0; i < problem->operands; i++) {
+            operands[i] = master.operands[i] + m * (ptrdiff_t)matrix_bytes(&problem->shapes[i]);
+        }
+        check_result(problem, m, operands, master.left[m]);
+    }
+}
+
+/* Runs `count` of the matrices from the `first` on, in another layout: the same bits, and nothing else is
+ * written. `at_end`: the room ends with the operand. */
+static void check_layout(const struct problem *problem, const struct spacing *in,
+                         const struct spacing *out, ptrdiff_t first, ptrdiff_t count, bool at_end)
+{
+    struct linalg_stack stack = {count, problem->n, problem->columns, {{0}}};
+    struct layout layouts[MOST_OPERANDS];
+    for (int i = 0; i < problem->operands; i++) {
+        const struct shape *shape = &problem->shapes[i];
+        const bool is_input = i < problem->inputs;
+        const struct spacing *spacing = is_input ? in : out;
+        struct layout *layout = &layouts[i];
+        *layout = layout_of(spacing, shape, count, actual[i]);
+        const size_t offset = at_end ? room_bytes - layout->bytes : 0;
+        layout->operand.data += offset;
+        memset(actual[i], GUARD, room_bytes);
+        for (ptrdiff_t m = 0; m < count && is_input; m++) {
+            place(&layout->operand, shape, m,
+                  master.operands[i] + (first + m) * (ptrdiff_t)matrix_bytes(shape), false);
+        }
+        if (is_input && spacing->repeated) {
+            layout->operand.step = 0;
+        }
+        memcpy(rooms[i], actual[i], room_bytes);
+        stack.operand[i] = layout->operand;
+    }
+    const uint64_t left = problem->kernel(&stack);
+    for (ptrdiff_t m = 0; m < count; m++) {
+        const ptrdiff_t source = in->repeated ? first : first + m;
+        expect((left >> m & 1) == (master.left[source] ? 1 : 0),
+               "%s: %s to %s: matrix %td is left or not by its place", problem->name, in->name,
+               out->name, m);
+        for (int i = problem->inputs; i < problem->operands; i++) {
+            const struct shape *shape = &problem->shapes[i];
+            char *wanted = master.operands[i] + source * (ptrdiff_t)matrix_bytes(shape);
+            struct linalg_operand there = layouts[i].operand;
+            if (master.left[source]) {
+                place(&there, shape, m, wanted, true);
+            }
+            there.data += rooms[i] - actual[i];
+            place(&there, shape, m, wanted, false);
+        }
+    }
+    expect(count == 64 || left >> count == 0, "%s: bits past the last matrix", problem->name);
+    for (int i = 0; i < problem->operands; i++) {
+        expect(memcmp(actual[i], rooms[i], room_bytes) == 0,
+               "%s, n %td, %td columns, %td matrices: %s to %s: operand %d", problem->name,
+               problem->n, problem->columns, count, in->name, out->name, i);
+    }
+}
+
+static void check_problem(const struct problem *problem, bool quick)
+{
+    for (int i = 0; i < problem->inputs; i++) {
+        for (ptrdiff_t m = 0; m < MATRICES; m++) {
+            fill_input(problem, i, m,
+                       master.operands[i] + m * (ptrdiff_t)matrix_bytes(&problem->shapes[i]));
+        }
+    }
+    run_alone(problem);
+    check_alone(problem);
+    for (int in = 0; in < SPACINGS; in++) {
+        for (int out = 0; out < SPACINGS; out++) {
+            if (spacings[out].repeated || (quick && in != out && in != SPACINGS - 1)) {
+                continue;
+            }
+            const ptrdiff_t count = 1 + (ptrdiff_t)random_below(quick ? 20 : MATRICES);
+            const ptrdiff_t first = (ptrdiff_t)random_below((size_t)(MATRICES - count + 1));
+            check_layout(problem, &spacings[in], &spacings[out], first, count,
+                         random_below(2) != 0);
+        }
+    }
+    check_layout(problem, &spacings[0], &spacings[0], 0, MATRICES, true);
+}
+
+static void check_row(const struct linalg_dtype *dtype, const struct linalg_row *row, bool quick)
+{
+    for (ptrdiff_t n = 1; n <= row->most_n; n++) {
+        for (int of_columns = 0; of_columns < (strcmp(row->gufunc, "solve") == 0 ? 3 : 1);
+             of_columns++) {
+            const ptrdiff_t columns = 1 + (ptrdiff_t)random_below(MOST_ORDER + 2);
+            const struct problem problem = problem_of(dtype, row, n, columns);
+            check_problem(&problem, quick);
+        }
+    }
+    expect(linalg_kernel_find(row->gufunc, dtype->kind, dtype->item_size, row->most_n) ==
+               row->kernel,
+           "%s is not found", row->gufunc);
+    expect(linalg_kernel_find(row->gufunc, dtype->kind, dtype->item_size, 1000) == NULL,
+           "%s is found for large matrices", row->gufunc);
+}
+
+int main(int argc, char *argv[])
+{
+    const bool quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
+    const char *only = argc > 1 + quick ? argv[1 + quick] : NULL;
+    bool ran = false;
+    for (int i = 0; i < MOST_OPERANDS; i++) {
+        master.operands[i] = isolated(ROOM_BYTES);
+        rooms[i] = isolated(ROOM_BYTES);
+        actual[i] = isolated(ROOM_BYTES);
+    }
+    for (int i = 0; kernels_isa(i) != NULL; i++) {
+        const struct linalg_dtype *dtype;
+        for (int d = 0; (dtype = linalg_dtype_of_isa(kernels_isa(i), d)) != NULL; d++) {
+            if (only != NULL && strcmp(only, kernels_isa(i)) != 0) {
+                continue;
+            }
+            ran = true;
+            kernels_restrict(kernels_isa(i));
+            for (const struct linalg_row *row = dtype->rows; row->gufunc != NULL; row++) {
+                check_row(dtype, row, quick);
+            }
+            kernels_restrict(NULL);
+        }
+    }
+    return ran ? expect_result("linalg") : SKIPPED;
+}
