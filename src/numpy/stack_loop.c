@@ -10,11 +10,25 @@
 
 #include "engine/overlap.h"
 #include "engine/sizes.h"
+#include "kernels/linalg/linalg_kernels.h"
 
 #include <string.h>
 
 static const struct inner_loop_hooks hooks = {failure_before_threads, failure_after_threads,
                                               failure_before_chunk, failure_after_chunk};
+
+enum { KERNELS_AT_ONCE = 16 }; /* lanes of float32 in the widest vectors */
+
+/* Other packages may have other operations of the same names. */
+static bool is_of_numpys_linalg(const PyUFuncObject *ufunc)
+{
+    PyObject *module = PyImport_ImportModule("numpy.linalg._umath_linalg");
+    PyObject *own = module != NULL ? PyObject_GetAttrString(module, ufunc->name) : NULL;
+    PyErr_Clear();
+    Py_XDECREF(own);
+    Py_XDECREF(module);
+    return own == (const PyObject *)ufunc;
+}
 
 bool stack_loop_initialize(struct stack_loop *loop, const PyUFuncObject *ufunc, int row,
                            PyObject *serial_if)
@@ -29,6 +43,8 @@ bool stack_loop_initialize(struct stack_loop *loop, const PyUFuncObject *ufunc, 
         .function = ufunc->functions[row],
         .function_data = ufunc->data != NULL ? ufunc->data[row] : NULL,
         .ufunc = ufunc,
+        .linalg = is_of_numpys_linalg(ufunc) ? ufunc->name : NULL,
+        .kind = dtype_of(types[0]).kind,
         .serial_if = serial_if,
     };
     for (int op = 0; op < ufunc->nargs; op++) {
@@ -43,6 +59,7 @@ struct stack_call {
     const struct stack_loop *loop;
     char **args;
     const npy_intp *dimensions, *steps;
+    linalg_kernel *kernel; /* NULL: the loop computes all */
     struct failure failure;
 };
 
@@ -136,9 +153,76 @@ static void call_function(const struct stack_call *call, ptrdiff_t first, ptrdif
     loop->function(args, dimensions, call->steps, loop->function_data);
 }
 
+/* ---- kernels for small matrices ---- */
+
+static linalg_kernel *find_kernel(const struct stack_call *call)
+{
+    const struct stack_loop *loop = call->loop;
+    if (loop->linalg == NULL) {
+        return NULL;
+    }
+    /* All matrices are square, but for right-hand sides. */
+    const npy_intp *n = call->dimensions + 1;
+    const bool has_sides = strcmp(loop->linalg, "solve") == 0;
+    for (int i = 0; i < loop->ufunc->core_num_dim_ix; i++) {
+        if (n[i] == 0 || (n[i] != n[0] && !has_sides)) {
+            return NULL;
+        }
+    }
+    return linalg_kernel_find(loop->linalg, loop->kind, (size_t)loop->item_size[0], n[0]);
+}
+
+/* Flags that a kernel raises mean nothing. */
+static uint64_t call_kernel(const struct stack_call *call, ptrdiff_t first, ptrdiff_t count)
+{
+    const PyUFuncObject *ufunc = call->loop->ufunc;
+    struct linalg_stack stack = {
+        .count = count,
+        .n = call->dimensions[1],
+        .columns = ufunc->core_num_dim_ix > 1 ? call->dimensions[2] : 1,
+    };
+    for (int op = 0; op < ufunc->nargs; op++) {
+        struct core core;
+        core_of(call, op, &core);
+        stack.operand[op] = (struct linalg_operand){
+            .data = call->args[op] + first * call->steps[op],
+            .step = call->steps[op],
+            .row_step = core.axes > 0 ? core.step[0] : 0,
+            .column_step = core.axes > 1 ? core.step[1] : 0,
+        };
+    }
+    const int before = errors_raised_by_kernel();
+    const uint64_t left = call->kernel(&stack);
+    const int raised = errors_raised_by_kernel() & ~before;
+    if (raised != 0) {
+        feclearexcept(raised);
+    }
+    return left;
+}
+
+/* NumPy's loop, and LAPACK in it, gets what kernels leave: for the same errors. */
+static void call_kernels(const struct stack_call *call, ptrdiff_t first, ptrdiff_t count)
+{
+    for (ptrdiff_t i = 0; i < count; i += LINALG_MOST_AT_ONCE) {
+        const ptrdiff_t taken = size_min(LINALG_MOST_AT_ONCE, count - i);
+        uint64_t left = call_kernel(call, first + i, taken);
+        while (left != 0) {
+            const int start = __builtin_ctzll(left);
+            const uint64_t rest = ~(left >> start);
+            const int run = rest != 0 ? __builtin_ctzll(rest) : LINALG_MOST_AT_ONCE;
+            call_function(call, first + i + start, run);
+            left = start + run < LINALG_MOST_AT_ONCE ? left >> (start + run) << (start + run) : 0;
+        }
+    }
+}
+
 static bool run_items(void *context, ptrdiff_t first, ptrdiff_t count)
 {
     struct stack_call *call = context;
+    if (call->kernel != NULL) { /* no loop of NumPy's linear algebra raises exceptions */
+        call_kernels(call, first, count);
+        return true;
+    }
     hooks.before_chunk(&call->failure);
     call_function(call, first, count);
     PyThreadState *state = PyGILState_GetThisThreadState();
@@ -161,6 +245,7 @@ void stack_loop_run(char **args, const npy_intp *dimensions, const npy_intp *ste
         loop->function(args, dimensions, steps, loop->function_data);
         return;
     }
+    call.kernel = find_kernel(&call);
     struct options_scope scope;
     options_enter_loop(&scope);
     const struct stack stack = {
@@ -173,7 +258,7 @@ void stack_loop_run(char **args, const npy_intp *dimensions, const npy_intp *ste
         .allows_threads = loop->serial_if != NULL ? allows_threads : NULL,
         .count = dimensions[0],
         .item_elements = size_max(elements_of_item(&call), 1),
-        .at_once = 1,
+        .at_once = call.kernel != NULL ? KERNELS_AT_ONCE : 1,
     };
     stack_run(&stack);
     options_leave(&scope);

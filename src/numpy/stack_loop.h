@@ -15,6 +15,8 @@ struct stack_loop {
     void *function_data;
     const PyUFuncObject *ufunc; /* whose core dimensions it has */
     ptrdiff_t item_size[STACK_MOST_OPERANDS];
+    const char *linalg;  /* the ufunc of NumPy's linear algebra that it is of; NULL: of none */
+    char kind;           /* of its first operand's dtype */
     PyObject *serial_if; /* called before threads run it, unless NULL */
     struct stack_speed speed;
 };
