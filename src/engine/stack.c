@@ -13,19 +13,14 @@
 
 enum { TIMED_FIRST_CALLS = 4, TIMED_EVERY_CALLS = 64 };
 
-/* Whether a stack is so short, by what is known, that the clock is not worth reading. Counts may get lost
- * between threads, which does no harm. */
-static bool is_short(const struct stack *stack)
+/* Counts may get lost between threads, which does no harm. */
+bool stack_is_short(const struct policy *policy, struct stack_speed *speed, ptrdiff_t elements)
 {
-    struct stack_speed *speed = stack->speed;
     const unsigned calls = atomic_load_explicit(&speed->calls, memory_order_relaxed);
     const int64_t ps = atomic_load_explicit(&speed->ps, memory_order_relaxed);
     atomic_store_explicit(&speed->calls, calls + 1, memory_order_relaxed);
-    if (calls < TIMED_FIRST_CALLS || calls % TIMED_EVERY_CALLS == 0) {
-        return false;
-    }
-    const double elements = (double)stack->count * (double)stack->item_elements;
-    return elements * (double)ps < (double)STACK_BREAK_EVEN_NS * 1000 / 4;
+    return policy->threshold == 0 && calls >= TIMED_FIRST_CALLS && calls % TIMED_EVERY_CALLS != 0 &&
+           (double)elements * (double)ps < (double)STACK_BREAK_EVEN_NS * 1000 / 4;
 }
 
 struct stack_sharing {
@@ -98,10 +93,6 @@ static int threads_of(const struct stack *stack, ptrdiff_t left, double item_ns)
 
 void stack_run(const struct stack *stack)
 {
-    if (stack->policy->threshold == 0 && is_short(stack)) {
-        stack->run(stack->context, 0, stack->count);
-        return;
-    }
     /* The first items are the caller's: some loops clear the floating-point flags of their thread, and with
      * them those that NumPy's casts have raised before. */
     ptrdiff_t done = size_min(stack->at_once, stack->count);

@@ -31,6 +31,10 @@ struct stack {
     ptrdiff_t at_once;       /* items that run() takes together */
 };
 
+/* Whether so many elements are known to take so little time that the clock is not worth reading: then they
+ * are computed at once, in this thread. */
+bool stack_is_short(const struct policy *policy, struct stack_speed *speed, ptrdiff_t elements);
+
 void stack_run(const struct stack *stack);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "call_record.h"
 #include "dtypes.h"
+#include "stack_loop.h"
 
 #include "threads/clock.h"
 #include "threads/region.h"
@@ -161,6 +162,7 @@ void profile_begin(struct profile_sample *sample)
 {
     sample->regions = region_count();
     sample->offloads = call_record_offloads();
+    sample->kernel_calls = stack_loop_kernel_calls();
     sample->start_ns = clock_ns();
 }
 
@@ -215,6 +217,7 @@ void profile_end(const struct profile_sample *sample, PyObject *ufunc, const cha
     }
     const bool is_offload = call_record_offloads() != sample->offloads;
     const bool is_parallel = region_count() != sample->regions;
+    by_ours = by_ours || stack_loop_kernel_calls() != sample->kernel_calls;
     key.way = is_offload ? "GPU" : is_parallel ? "threads" : by_ours ? "one thread" : "NumPy";
     if (!is_offload && !is_parallel && !by_ours) {
         key.reason = reason_of(method, args, count, keywords, elements);

@@ -18,7 +18,7 @@ static inline bool profile_is_on(void)
 
 struct profile_sample {
     int64_t start_ns;
-    uint64_t regions, offloads;
+    uint64_t regions, offloads, kernel_calls;
 };
 
 /* Around a call, of a method unless that is NULL. `by_ours`: kernels or inner loops of ours, past

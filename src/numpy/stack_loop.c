@@ -43,10 +43,13 @@ bool stack_loop_initialize(struct stack_loop *loop, const PyUFuncObject *ufunc, 
         .function = ufunc->functions[row],
         .function_data = ufunc->data != NULL ? ufunc->data[row] : NULL,
         .ufunc = ufunc,
-        .linalg = is_of_numpys_linalg(ufunc) ? ufunc->name : NULL,
         .kind = dtype_of(types[0]).kind,
         .serial_if = serial_if,
     };
+    if (linalg_kernel_find(ufunc->name, loop->kind, dtype_of(types[0]).size, 1) != NULL &&
+        is_of_numpys_linalg(ufunc)) {
+        loop->linalg = ufunc->name;
+    }
     for (int op = 0; op < ufunc->nargs; op++) {
         loop->item_size[op] = (ptrdiff_t)dtype_of(types[op]).size;
     }
@@ -237,15 +240,41 @@ static bool allows_threads(void *context)
     return loop_allows_threads(call->loop->serial_if);
 }
 
+static _Thread_local unsigned long long kernel_calls;
+
+unsigned long long stack_loop_kernel_calls(void)
+{
+    return kernel_calls;
+}
+
+/* At once, in this thread. */
+static void run_all(const struct stack_call *call)
+{
+    const struct stack_loop *loop = call->loop;
+    if (call->kernel != NULL) {
+        call_kernels(call, 0, call->dimensions[0]);
+    } else {
+        loop->function(call->args, call->dimensions, call->steps, loop->function_data);
+    }
+}
+
 void stack_loop_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data)
 {
     struct stack_loop *loop = data;
-    struct stack_call call = {.loop = loop, .args = args, .dimensions = dimensions, .steps = steps};
-    if (dimensions[0] <= 1 || !outputs_are_apart(&call)) {
+    const ptrdiff_t count = dimensions[0];
+    if (count <= 1) {
         loop->function(args, dimensions, steps, loop->function_data);
         return;
     }
+    struct stack_call call = {.loop = loop, .args = args, .dimensions = dimensions, .steps = steps};
+    const ptrdiff_t item_elements = size_max(elements_of_item(&call), 1);
     call.kernel = find_kernel(&call);
+    kernel_calls += call.kernel != NULL;
+    if (stack_is_short(&policy_in_use, &loop->speed, count * item_elements) ||
+        !outputs_are_apart(&call)) {
+        run_all(&call);
+        return;
+    }
     struct options_scope scope;
     options_enter_loop(&scope);
     const struct stack stack = {
@@ -256,8 +285,8 @@ void stack_loop_run(char **args, const npy_intp *dimensions, const npy_intp *ste
         .hooks = &hooks,
         .hook_data = &call.failure,
         .allows_threads = loop->serial_if != NULL ? allows_threads : NULL,
-        .count = dimensions[0],
-        .item_elements = size_max(elements_of_item(&call), 1),
+        .count = count,
+        .item_elements = item_elements,
         .at_once = call.kernel != NULL ? KERNELS_AT_ONCE : 1,
     };
     stack_run(&stack);

@@ -15,7 +15,7 @@ struct stack_loop {
     void *function_data;
     const PyUFuncObject *ufunc; /* whose core dimensions it has */
     ptrdiff_t item_size[STACK_MOST_OPERANDS];
-    const char *linalg;  /* the ufunc of NumPy's linear algebra that it is of; NULL: of none */
+    const char *linalg;  /* the ufunc that has kernels; NULL: this one has none */
     char kind;           /* of its first operand's dtype */
     PyObject *serial_if; /* called before threads run it, unless NULL */
     struct stack_speed speed;
@@ -25,6 +25,9 @@ struct stack_loop {
  * row should stay as it is: a loop over Python objects. */
 bool stack_loop_initialize(struct stack_loop *loop, const PyUFuncObject *ufunc, int row,
                            PyObject *serial_if);
+
+/* How many calls of this thread kernels computed. */
+unsigned long long stack_loop_kernel_calls(void);
 
 /* The function to register, with a struct stack_loop as its data. */
 void stack_loop_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data);
