@@ -44,20 +44,21 @@ static bool suits_float_kernel(const struct matmul_dtype *dtype, const struct pr
 
 static bool suits_kernel(const struct matmul_dtype *dtype, const struct product *x)
 {
-    if (dtype->kernel == NULL || (is_tiny(x) && !dtype->is_vecdot)) {
+    const bool is_vecdot = dtype->is_vecdot && x->m == 1 && x->n == 1;
+    if (dtype->kernel == NULL || (is_tiny(x) && !is_vecdot)) {
         return false;
     }
     const double muls = muls_of(x);
     switch (dtype->kernel->kind) {
     case 'b':
-        return dtype->is_vecdot ? is_long_dot(dtype, x) : muls > SMALL_BOOL_MULS;
+        return is_vecdot ? is_long_dot(dtype, x) : muls > SMALL_BOOL_MULS;
     case 'e':
         return x->k == 0 ||
                ((double)x->m * (double)x->n >= HALF_LEAST_SUMS && muls > SMALL_HALF_MULS);
     default:
         break;
     }
-    if (dtype->is_vecdot && !is_long_dot(dtype, x)) {
+    if (is_vecdot && !is_long_dot(dtype, x)) {
         return false;
     }
     if (dtype->has_blas) {

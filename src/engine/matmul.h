@@ -9,7 +9,7 @@
 struct matmul_dtype {
     const struct matmul_kernel *kernel; /* NULL: there is only the fallback */
     ptrdiff_t item_size;
-    bool is_vecdot; /* m and n are always 1 */
+    bool is_vecdot; /* m and n are 1, but of a joined stack */
     bool has_blas;  /* the fallback calls it, and it may use threads of its own */
 };
 

@@ -21,6 +21,14 @@ enum {
     SERIAL_BLAS_MULS = 64 * 64 * 64,
     SERIAL_BLAS_VECTOR_MULS = 9000,
 
+    /* ---- stacks in which one operand is repeated ---- */
+    MOST_JOINED_ROWS = 1 << 30, /* BLAS may count in 32 bits */
+    JOIN_MOST_ROWS = 16, /* of one product: with more, BLAS reads the repeated operand seldom */
+    JOIN_FROM_BYTES = 48 << 10, /* of the repeated operand of floats */
+    JOIN_COPY_LEAST_SIDE = 32,  /* k and n: a copy is to be read several times */
+    JOIN_COPY_LEAST_ROWS = 16,  /* of the whole stack */
+    JOIN_COPY_BYTES = 4 << 20,  /* at a time */
+
     /* ---- threads ---- */
     BREAK_EVEN_NS = 40000,     /* twice what a region costs whose workers sleep */
     SPLIT_PRODUCT_NS = 400000, /* a few products this long are split themselves, not their stack */

@@ -6,6 +6,8 @@
 #include "errors.h"
 #include "matmul_loop.h"
 
+#include <string.h>
+
 enum {
     MOST_STACK_AXES = 8,
     LONG_STACK = 16, /* products that are worth one plan */
@@ -167,7 +169,7 @@ static void lay_out_matrices(const struct ufunc_call *call, PyArrayObject *out,
                             b_is_matrix ? step_of(out, layout->ndim - 1) : 0};
 }
 
-/* Joins axes of the stack that are consecutive in memory, and puts a long one last. */
+/* Joins axes of the stack that are consecutive in memory. */
 static void lay_out_stack(const struct ufunc_call *call, PyArrayObject *out,
                           struct product_layout *layout)
 {
@@ -190,6 +192,36 @@ static void lay_out_stack(const struct ufunc_call *call, PyArrayObject *out,
             layout->axis[layout->axes++] = axis;
         }
     }
+}
+
+static struct product along(const struct product *x, const struct stack_axis *axis)
+{
+    struct product stack = *x;
+    stack.batch = axis->n;
+    stack.a.batch_step = axis->step[0];
+    stack.b.batch_step = axis->step[1];
+    stack.c.batch_step = axis->step[2];
+    return stack;
+}
+
+/* Axes along which an operand is repeated become rows or columns of the other; the innermost first, as
+ * only what is left may follow them in memory. */
+static void join_axes(const struct gufunc_loop *loop, struct product_layout *layout)
+{
+    for (int i = layout->axes - 1; i >= 0; i--) {
+        struct product joined = along(&layout->product, &layout->axis[i]);
+        if (gufunc_join(loop, &joined)) {
+            layout->product = joined;
+            layout->axes--;
+            memmove(&layout->axis[i], &layout->axis[i + 1],
+                    (size_t)(layout->axes - i) * sizeof layout->axis[i]);
+        }
+    }
+}
+
+/* Puts a long axis last: the product's own. */
+static void choose_last_axis(struct product_layout *layout)
+{
     if (layout->axes == 0) {
         return;
     }
@@ -200,10 +232,7 @@ static void lay_out_stack(const struct ufunc_call *call, PyArrayObject *out,
     const struct stack_axis kept = *last;
     *last = *longest;
     *longest = kept;
-    layout->product.batch = last->n;
-    layout->product.a.batch_step = last->step[0];
-    layout->product.b.batch_step = last->step[1];
-    layout->product.c.batch_step = last->step[2];
+    layout->product = along(&layout->product, last);
 }
 
 /* The product along the last axis of the stack, for each index of the others. */
@@ -256,6 +285,8 @@ bool matmul_call(const struct ufunc_call *call, PyObject **result)
     }
     lay_out_matrices(call, out, &layout);
     lay_out_stack(call, out, &layout);
+    join_axes(call->row->data, &layout);
+    choose_last_axis(&layout);
     matmul_calls++;
     errors_clear();
     NPY_BEGIN_THREADS_DEF;

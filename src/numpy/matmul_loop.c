@@ -3,6 +3,7 @@
 #include "matmul_loop.h"
 
 #include "dtypes.h"
+#include "engine/matmul_join.h"
 #include "engine/matmul_split.h"
 #include "policy_in_use.h"
 
@@ -11,6 +12,13 @@
 enum { MOST_ROWS = 64 };
 
 struct gufunc_counts gufunc_counts;
+
+/* NumPy's loops of matmul by type: a joined stack of another gufunc is a product of matrices. They are static
+ * in NumPy, and outlive every clone. */
+static struct matmul_function {
+    PyUFuncGenericFunction function;
+    void *data;
+} matmul_functions[DTYPES];
 
 bool gufunc_is_named(const char *name, enum gufunc *gufunc)
 {
@@ -55,6 +63,11 @@ bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char ty
         .has_blas = has_blas,
     };
     loop->is_complex = dtype.kind == 'c';
+    loop->type = type;
+    loop->conjugates = conjugates;
+    if (loop->gufunc == MATMUL) {
+        matmul_functions[type] = (struct matmul_function){numpy_function, numpy_data};
+    }
     loop->has_devices = loop->gufunc == MATMUL &&
                         offload_initialize(&loop->offload, types, compute_on_processor, loop);
     return true;
@@ -105,13 +118,22 @@ static bool numpy_ignores_out_step(const struct gufunc_loop *loop, const struct 
            x->c.column_step != loop->dtype.item_size;
 }
 
+/* Which of NumPy's gufuncs computes it: joined stacks are more than their own has a name for. */
+static enum gufunc gufunc_for(const struct gufunc_loop *loop, const struct product *x)
+{
+    const bool is_more =
+        (x->m > 1 && loop->gufunc != MATVEC) || (x->n > 1 && loop->gufunc != VECMAT);
+    return is_more ? MATMUL : loop->gufunc;
+}
+
 /* The inverse of product_of(). Loops advance `args`, hence the copy. */
 static void call_numpy(const struct gufunc_loop *loop, const struct product *x)
 {
     char *args[] = {x->a.data, x->b.data, x->c.data};
     npy_intp dimensions[4] = {x->batch};
     npy_intp steps[9] = {x->a.batch_step, x->b.batch_step, x->c.batch_step}, *core = steps + 3;
-    switch (loop->gufunc) {
+    const enum gufunc gufunc = gufunc_for(loop, x);
+    switch (gufunc) {
     case MATMUL:
         dimensions[1] = x->m, dimensions[2] = x->k, dimensions[3] = x->n;
         core[0] = x->a.row_step, core[1] = x->a.column_step;
@@ -133,7 +155,12 @@ static void call_numpy(const struct gufunc_loop *loop, const struct product *x)
         core[3] = x->c.column_step;
         break;
     }
-    loop->numpy_function(args, dimensions, steps, loop->numpy_data);
+    if (gufunc == loop->gufunc) {
+        loop->numpy_function(args, dimensions, steps, loop->numpy_data);
+    } else {
+        const struct matmul_function *matmul = &matmul_functions[loop->type];
+        matmul->function(args, dimensions, steps, matmul->data);
+    }
 }
 
 struct numpy_call {
@@ -171,11 +198,21 @@ static void count_call(_Atomic unsigned long long *counter)
     atomic_store_explicit(counter, count + 1, memory_order_relaxed);
 }
 
+/* No loop that multiplies matrices conjugates. */
+static bool may_join(const struct gufunc_loop *loop, const struct product *x)
+{
+    return x->batch > 1 && !loop->conjugates && matmul_functions[loop->type].function != NULL;
+}
+
 static void compute_on_processor(const void *loop_, const struct product *product)
 {
     const struct gufunc_loop *loop = loop_;
     struct matmul_plan plan;
     matmul_plan(&plan, &policy_in_use, &loop->dtype, product);
+    if (plan.way == MATMUL_FALLBACK && may_join(loop, product) &&
+        matmul_join_copies(&policy_in_use, &loop->dtype, product, compute_on_processor, loop)) {
+        return;
+    }
     if (plan.way == MATMUL_FALLBACK) {
         count_call(&gufunc_counts.numpys);
         struct numpy_call call = {loop, product};
@@ -188,11 +225,22 @@ static void compute_on_processor(const void *loop_, const struct product *produc
 
 void gufunc_compute(const struct gufunc_loop *loop, const struct product *product)
 {
+    struct product joined;
+    if (may_join(loop, product)) {
+        joined = *product;
+        matmul_join(&loop->dtype, &joined);
+        product = &joined;
+    }
     if (loop->has_devices) {
         offload_run(&loop->offload, product);
     } else {
         compute_on_processor(loop, product);
     }
+}
+
+bool gufunc_join(const struct gufunc_loop *loop, struct product *product)
+{
+    return may_join(loop, product) && matmul_join(&loop->dtype, product);
 }
 
 void gufunc_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data)

@@ -16,7 +16,9 @@ enum gufunc { MATMUL, VECDOT, MATVEC, VECMAT };
 struct gufunc_loop {
     enum gufunc gufunc;
     struct matmul_dtype dtype;
+    int type;
     bool is_complex;
+    bool conjugates; /* its first operand */
     PyUFuncGenericFunction numpy_function;
     void *numpy_data;
     bool has_devices; /* offload_run() gets the products, those that the processor computes, too */
@@ -41,6 +43,9 @@ void gufunc_run(char **args, const npy_intp *dimensions, const npy_intp *steps, 
 
 /* The same for those who have no dimensions and steps of NumPy's. */
 void gufunc_compute(const struct gufunc_loop *loop, const struct product *product);
+
+/* Whether the stack of `product` is one product now. gufunc_compute() does it, too. */
+bool gufunc_join(const struct gufunc_loop *loop, struct product *product);
 
 /* "matvec" or "vecmat" for a NumPy that lacks them (before 2.2), made of the loops of its matmul and
  * vecdot. Each can be made once. */

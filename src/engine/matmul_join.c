@@ -1,0 +1,178 @@
+/* Joins the products of a stack: BLAS reads the repeated operand once for all of them, not once for each. */
+#include "matmul_join.h"
+
+#include "kernels/copy/tile_unpack.h"
+#include "matmul_cutoffs.h"
+#include "matmul_split.h"
+#include "memory/workspace.h"
+#include "sizes.h"
+
+static struct strided transposed(struct strided x)
+{
+    return (struct strided){x.data, x.batch_step, x.column_step, x.row_step};
+}
+
+static struct product transpose(const struct product *x)
+{
+    return (struct product){x->batch,        x->n, x->m, x->k, transposed(x->b), transposed(x->a),
+                            transposed(x->c)};
+}
+
+/* ---- by other steps ---- */
+
+/* BLAS takes rows that are contiguous and do not overlap. */
+static bool is_dense(ptrdiff_t columns, ptrdiff_t row_step, ptrdiff_t column_step, ptrdiff_t size)
+{
+    return (columns == 1 || column_step == size) && row_step % size == 0 &&
+           row_step >= columns * size;
+}
+
+static bool suits_blas(const struct strided *x, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t size)
+{
+    return is_dense(columns, x->row_step, x->column_step, size) ||
+           is_dense(rows, x->column_step, x->row_step, size);
+}
+
+/* Whether the stack's rows follow each other; then row_step is that of all. */
+static bool joins_rows(struct strided *x, ptrdiff_t batch, ptrdiff_t rows, ptrdiff_t columns,
+                       const struct matmul_dtype *dtype)
+{
+    if (rows == 1) {
+        x->row_step = x->batch_step;
+    }
+    return x->batch_step == rows * x->row_step &&
+           (!dtype->has_blas || suits_blas(x, batch * rows, columns, dtype->item_size));
+}
+
+/* NumPy makes the product of a matrix and its own transpose exactly symmetric, in a stack, too. */
+static bool may_be_symmetric(const struct product *x)
+{
+    const ptrdiff_t first = x->b.data - x->a.data, last = (x->batch - 1) * x->a.batch_step;
+    return x->m == x->n && x->a.row_step == x->b.column_step && x->a.column_step == x->b.row_step &&
+           first >= size_min(last, 0) && first <= size_max(last, 0);
+}
+
+static bool join_rows(const struct matmul_dtype *dtype, struct product *x)
+{
+    struct product joined = *x;
+    if (x->b.batch_step != 0 || x->a.batch_step == 0 || x->m > MOST_JOINED_ROWS / x->batch ||
+        !joins_rows(&joined.a, x->batch, x->m, x->k, dtype) ||
+        !joins_rows(&joined.c, x->batch, x->m, x->n, dtype) ||
+        (dtype->has_blas && may_be_symmetric(x))) {
+        return false;
+    }
+    joined.m *= joined.batch;
+    joined.batch = 1;
+    joined.a.batch_step = joined.c.batch_step = 0;
+    *x = joined;
+    return true;
+}
+
+static bool gains(const struct matmul_dtype *dtype, const struct product *x)
+{
+    const bool repeats_b = x->b.batch_step == 0;
+    if (x->batch <= 1 || repeats_b == (x->a.batch_step == 0)) {
+        return false;
+    }
+    if (!dtype->has_blas) {
+        return dtype->kernel != NULL;
+    }
+    /* From the first level of cache, BLAS reads the repeated operand as fast as it computes. */
+    const double elements = (double)x->k * (double)(repeats_b ? x->n : x->m);
+    return (repeats_b ? x->m : x->n) <= JOIN_MOST_ROWS &&
+           elements * (double)dtype->item_size > JOIN_FROM_BYTES;
+}
+
+bool matmul_join(const struct matmul_dtype *dtype, struct product *x)
+{
+    if (!gains(dtype, x)) {
+        return false;
+    }
+    if (x->b.batch_step == 0) {
+        return join_rows(dtype, x);
+    }
+    struct product other = transpose(x);
+    if (!join_rows(dtype, &other)) {
+        return false;
+    }
+    *x = transpose(&other);
+    return true;
+}
+
+/* ---- by copies ---- */
+
+/* Some products of a stack, whose rows are copied to `rows` or from there. */
+struct row_copies {
+    const struct strided *matrix;
+    char *rows;
+    ptrdiff_t m, columns, size;
+    bool back;
+};
+
+static void copy_rows(void *context, ptrdiff_t first, ptrdiff_t count)
+{
+    const struct row_copies *x = context;
+    /* Products of one row are a matrix. */
+    const bool single = x->m == 1;
+    struct tile tile = {.rows = single ? count : x->m,
+                        .columns = x->columns,
+                        .row_step = single ? x->matrix->batch_step : x->matrix->row_step,
+                        .column_step = x->matrix->column_step};
+    const ptrdiff_t bytes = x->m * x->columns * x->size;
+    for (ptrdiff_t i = first; i < first + count; i += single ? count : 1) {
+        char *data = x->matrix->data + i * x->matrix->batch_step, *rows = x->rows + i * bytes;
+        tile.data = x->back ? rows : data;
+        if (x->back) {
+            tile_unpack((size_t)x->size, &tile, data);
+        } else {
+            tile_pack((size_t)x->size, &tile, rows);
+        }
+    }
+}
+
+static void copy(const struct policy *policy, struct row_copies *copies, ptrdiff_t batch)
+{
+    const double ns = (double)batch * (double)copies->m * (double)copies->columns;
+    matmul_split(policy, batch, matmul_threads(policy, ns), copy_rows, copies);
+}
+
+static bool copies_pay(const struct matmul_dtype *dtype, const struct product *x)
+{
+    return gains(dtype, x) && dtype->has_blas && x->k >= JOIN_COPY_LEAST_SIDE &&
+           x->n >= JOIN_COPY_LEAST_SIDE && x->batch * x->m >= JOIN_COPY_LEAST_ROWS &&
+           !may_be_symmetric(x);
+}
+
+bool matmul_join_copies(const struct policy *policy, const struct matmul_dtype *dtype,
+                        const struct product *product, matmul_compute *compute, const void *context)
+{
+    struct product x = product->b.batch_step == 0 ? *product : transpose(product);
+    if (!copies_pay(dtype, &x)) {
+        return false;
+    }
+    const ptrdiff_t size = dtype->item_size, batch = x.batch, m = x.m;
+    const ptrdiff_t bytes = m * (x.k + x.n) * size;
+    const ptrdiff_t most = size_min(batch, size_max(JOIN_COPY_BYTES / bytes, 1));
+    const struct workspace workspace = workspace_take((size_t)(most * bytes));
+    if (workspace.data == NULL) {
+        return false;
+    }
+    struct row_copies a = {&x.a, workspace.data, m, x.k, size, false};
+    struct row_copies c = {&x.c, workspace.data + most * m * x.k * size, m, x.n, size, true};
+    for (ptrdiff_t i = 0; i < batch; i += most) {
+        const ptrdiff_t count = size_min(most, batch - i);
+        copy(policy, &a, count);
+        compute(context, &(struct product){1,
+                                           count * m,
+                                           x.n,
+                                           x.k,
+                                           {a.rows, 0, x.k * size, size},
+                                           x.b,
+                                           {c.rows, 0, x.n * size, size}});
+        copy(policy, &c, count);
+        x.a.data += count * x.a.batch_step;
+        x.c.data += count * x.c.batch_step;
+    }
+    workspace_give_back(workspace);
+    return true;
+}
