@@ -45,3 +45,28 @@ def in_thread_of_small_stack(function):
         threading.stack_size(before)
     thread.join()
     return found
+
+
+def layouts(array):
+    """The same elements in other places, or of other types, by what is peculiar about them."""
+    padded = np.zeros([2 * n for n in array.shape], array.dtype)
+    strided = padded[tuple(slice(None, None, 2) for _ in array.shape)]
+    strided[...] = array
+    unaligned = np.ndarray(array.shape, array.dtype, np.zeros(array.nbytes + 1, np.uint8), 1)
+    unaligned[...] = array
+    fixed = array.copy()
+    fixed.flags.writeable = False
+    return {
+        "strided": strided,
+        "reversed": np.flip(np.flip(array).copy()),
+        "Fortran": np.asfortranarray(array),
+        "unaligned": unaligned,
+        "swapped bytes": array.astype(array.dtype.newbyteorder()),
+        "read-only": fixed,
+        "one item for all": np.broadcast_to(array[:1], array.shape),
+        "float32": array.astype(np.float32),
+        "integers": array.astype(int),
+        "objects": array.astype(object),
+        "list": array.tolist(),
+        "subclass": array.view(np.matrix if array.ndim == 2 else np.ma.MaskedArray),
+    }

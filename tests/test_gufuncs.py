@@ -8,7 +8,7 @@ import warnings
 import _numc_test
 import numpy as np
 import pytest
-from checks import assert_references_stay, in_thread_of_small_stack
+from checks import assert_references_stay, in_thread_of_small_stack, layouts
 
 import numc_ufuncs as nc
 
@@ -98,36 +98,12 @@ def test_stacks_under_each_policy(name):
     assert_alike(name, lambda: (operands(name, (3, 700)), {}))
 
 
-def layouts(array, core):
-    """The same elements in other places."""
-    padded = np.zeros([2 * n for n in array.shape])
-    strided = padded[tuple(slice(None, None, 2) for _ in array.shape)]
-    strided[...] = array
-    bytes_of = np.zeros(array.nbytes + 1, np.uint8)
-    unaligned = np.ndarray(array.shape, array.dtype, bytes_of, 1)
-    unaligned[...] = array
-    fixed = array.copy()
-    fixed.flags.writeable = False
-    yield "strided", strided
-    yield "reversed", np.flip(np.flip(array).copy())
-    yield "Fortran", np.asfortranarray(array)
-    yield "unaligned", unaligned
-    yield "swapped bytes", array.astype(array.dtype.newbyteorder())
-    yield "read-only", fixed
-    yield "one item for all", np.broadcast_to(array[:1], array.shape)
-    yield "float32", array.astype(np.float32)
-    yield "integers", array.astype(int)
-    yield "objects", array.astype(object)
-    yield "list", array.tolist()
-    yield "subclass", array.view(np.matrix) if array.ndim == 2 else array.view(np.ma.MaskedArray)
-
-
 @pytest.mark.usefixtures("threads_always")
 @pytest.mark.parametrize("name", NAMES)
 def test_layouts_and_dtypes(name):
     plain = operands(name, (150,))
-    for position, core in enumerate(CORES[name]):
-        for _, other in layouts(plain[position], core):
+    for position in range(len(CORES[name])):
+        for other in layouts(plain[position]).values():
             args = [*plain[:position], other, *plain[position + 1 :]]
             assert_alike(name, lambda args=args: (args, {}))
 

@@ -118,6 +118,8 @@ def _warn(message, category=None, stacklevel=1):
 def _functions():
     """NumPy's functions with globals of ours, by name: they call each other, and our ufuncs."""
     theirs = vars(importlib.import_module("numpy.linalg._linalg"))
+    if type(theirs["_umath_linalg"]) is not types.ModuleType:
+        raise TypeError("numpy.linalg._linalg._umath_linalg is no module")
     ours = dict(theirs)
     functions = {}
     for name, value in theirs.items():
