@@ -88,7 +88,11 @@ POLICIES = {
 
 def with_policy(case, policy):
     """The case under a policy; in production, arrays must be longer for threads to come."""
-    if policy == "production" and case.size == "large" and not set(OTHERS) & set(case.dtypes):
+    if (
+        policy == "production"
+        and getattr(case, "size", "") == "large"
+        and not set(OTHERS) & set(case.dtypes)
+    ):
         case = case._replace(size="long")
     return case._replace(policy=policy)
 

@@ -10,6 +10,7 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
+from checks import layouts
 
 from numc_ufuncs import linalg
 
@@ -177,6 +178,59 @@ def converted(array, dtype, rng):
 def arguments(call, dtype, stack, n, rng):
     stack = stack if call.takes_stacks else ()
     return [converted(make(rng, stack, n), dtype, rng) for make in call.operands]
+
+
+class Case(NamedTuple):
+    """For the fuzz."""
+
+    call: Call
+    dtype: str
+    stack: tuple
+    n: int
+    layout: str
+    values: str
+    seed: int
+    policy: str = "forced"
+
+
+VALUES = ("plain", "plain", "plain", "large", "small", "zero", "NaN", "equal")
+
+
+def random_case(choose, seed):
+    return Case(
+        CALLS[choose(tuple(range(len(CALLS))))],
+        choose(tuple(SUPPORTED) + ("d", "f", "D", "F") * 6 + OTHERS),
+        choose(STACKS),
+        choose((*SIZES, 3, 4, 6, 7, 16)),
+        choose(("plain", "plain", *layouts(np.ones((2, 2, 2))))),
+        choose(VALUES),
+        seed,
+    )
+
+
+def operands_of(case):
+    """Operands, and whether results are determined but for rounding."""
+    rng = np.random.default_rng(case.seed)
+    args = arguments(case.call, case.dtype, case.stack, case.n, rng)
+    first, is_regular = args[0], True
+    if isinstance(first, list) or first.dtype.char not in "fdFD" or first.size == 0:
+        return args, True
+    if case.values in ("large", "small"):
+        args[0] = first = first * first.dtype.type(2.0 ** (20 if case.values == "large" else -20))
+    elif case.values != "plain" and first.ndim >= 2:
+        is_regular = False
+        one = first[tuple(int(rng.integers(n)) for n in first.shape[:-2])]
+        if case.values == "equal":
+            one[...] = np.rint(one)
+            one[-1] = one[0]
+        else:
+            one[rng.integers(one.shape[0])] = 0 if case.values == "zero" else np.nan
+    if case.layout != "plain" and first.ndim > 0:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            args[0] = layouts(first)[case.layout]
+        is_regular = is_regular and case.layout in ("strided", "Fortran", "unaligned", "read-only")
+    return args, is_regular
 
 
 # ---- a call ----

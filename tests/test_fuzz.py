@@ -1,4 +1,5 @@
-"""Random calls of every element-wise ufunc, and of matmul: ours must do what NumPy's does.
+"""Random calls of every element-wise ufunc, of matmul, and of linear algebra: ours must do what
+NumPy's does.
 
 Compared are results bit by bit (any NaN equals any NaN; a product of float matrices may differ
 from NumPy's where its error is no worse), dtypes, strides, all memory that a call could reach,
@@ -13,6 +14,7 @@ from collections import Counter
 from fractions import Fraction
 
 import _numc_test
+import linalg_cases
 import numpy as np
 import pytest
 from fuzzing import (
@@ -50,6 +52,7 @@ SHARES = {
     "reduce": 0.1,
     "accumulate": 0.05,
     "matmul": 0.1,
+    "linalg": 0.1,
 }
 DEFAULT_CASES = 15000
 
@@ -452,6 +455,13 @@ def test_every_ufunc_of_numpy(case):
 @given(strategy(matmul_case))
 def test_matmul(case):
     check(case)
+
+
+@profile("linalg")
+@given(strategy(linalg_cases.random_case))
+def test_linear_algebra(case):
+    args, is_regular = linalg_cases.operands_of(case)
+    under(POLICIES[case.policy], lambda: linalg_cases.compare(case.call, args, is_regular))
 
 
 def test_threads_ran(capsys):

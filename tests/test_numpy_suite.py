@@ -35,6 +35,7 @@ WHOLE = ("_core", "lib", "linalg", "ma", "fft", "polynomial", "random", "matrixl
 SELECTIONS = {
     "ufuncs": [*(str(NUMPY_TESTS / f"test_{name}.py") for name in MODULES), "-k", SLOW],
     "matmul": [str(NUMPY_TESTS / "test_multiarray.py"), "-k", "matmul"],
+    "linalg": [str(NUMPY / "linalg"), "-m", "not slow"],
     "whole": [*(str(NUMPY / name) for name in (*WHOLE, "tests")), "-k", SLOW],
 }
 
@@ -42,6 +43,7 @@ SELECTIONS = {
 LEAST = {
     "ufuncs": {"tests": 7000, "calls": 200_000, "regions": 20_000, "short": 5_000},
     "matmul": {"tests": 200, "calls": 500, "regions": 0, "short": 0},
+    "linalg": {"tests": 300, "calls": 2_000, "regions": 1_000, "short": 0},
     "whole": {"tests": 35_000, "calls": 1_000_000, "regions": 100, "short": 1_000_000},
 }
 
@@ -96,8 +98,10 @@ def having(report, outcome):
     [
         ("swap", "forced", "ufuncs"),
         ("swap", "forced", "matmul"),
+        ("swap", "forced", "linalg"),
         ("patch", "late", "ufuncs"),
         ("patch", "late", "matmul"),
+        ("patch", "forced", "linalg"),
         pytest.param("patch", "production", "whole", marks=pytest.mark.whole),
     ],
 )

@@ -55,6 +55,9 @@ def pytest_configure():
         if MODE == "swap":
             _swap(theirs, ours)
         _numc_test.count_calls(ours if MODE == "swap" else theirs)
+    # These functions are no ufuncs, whose calls could be counted: regions tell of them.
+    for name in numc_ufuncs.linalg.__all__ if MODE == "swap" else ():
+        _swap(getattr(np.linalg, name), getattr(numc_ufuncs.linalg, name))
     if MODE == "swap":
         # Bound methods behind ndarray.sum, prod, max, min, any and all.
         for name, ufunc in METHODS.items():
