@@ -57,7 +57,8 @@ static vector_mask slogdet_group(const struct linalg_stack *stack, const struct 
     const vector distance = absolute_value(det);
     number sign = real_quotient(det, distance, splat(1) / distance);
     store_numbers(&stack->operand[1], group, 1, 1, &sign);
-    const struct lane_addresses to = addresses_of(&stack->operand[2], group);
+    struct lane_addresses to;
+    find_addresses(&stack->operand[2], group, &to);
     for (int lane = 0; lane < group->lanes; lane++) {
         const element log_det = (element)log_of_scaled((double)distance[lane], (int)exponent[lane]);
         memcpy(to.of[lane], &log_det, sizeof log_det);

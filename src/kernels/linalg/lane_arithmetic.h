@@ -14,6 +14,9 @@
 #include <arm_neon.h>
 #endif
 
+/* A loop over the lanes, whose vectors stay in registers only if it is unrolled. */
+#define UNROLL _Pragma("GCC unroll 16")
+
 #if !defined(LANE_BYTES)
 #if defined(__AVX512F__)
 #define LANE_BYTES 64

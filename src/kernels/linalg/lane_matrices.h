@@ -10,7 +10,7 @@ enum {
     NOISE_EPSILONS = 8
 };
 
-/* The matrices of a stack that are computed together. Lanes without one repeat the first. */
+/* The matrices of a stack that are computed together. Lanes without one repeat the last. */
 struct lane_group {
     ptrdiff_t first;
     int lanes;
@@ -31,14 +31,15 @@ INLINE uint64_t compute_groups(const struct linalg_stack *stack, compute_group *
     return left;
 }
 
-INLINE struct lane_addresses addresses_of(const struct linalg_operand *x,
-                                          const struct lane_group *group)
+/* Through a pointer: a struct that is returned would be copied as a vector, long before its parts are. */
+INLINE void find_addresses(const struct linalg_operand *x, const struct lane_group *group,
+                           struct lane_addresses *at)
 {
-    struct lane_addresses at;
+    char *data = x->data + group->first * x->step;
     for (int lane = 0; lane < LANES; lane++) {
-        at.of[lane] = x->data + (group->first + (lane < group->lanes ? lane : 0)) * x->step;
+        at->of[lane] = data;
+        data += lane + 1 < group->lanes ? x->step : 0;
     }
-    return at;
 }
 
 INLINE void transpose_numbers(number *x, ptrdiff_t n)
@@ -63,7 +64,8 @@ NOINLINE void load_numbers(const struct linalg_operand *x, const struct lane_gro
                            ptrdiff_t rows, ptrdiff_t columns, number *to)
 {
     const ptrdiff_t size = sizeof(element), item = PARTS * size;
-    const struct lane_addresses from = addresses_of(x, group);
+    struct lane_addresses from;
+    find_addresses(x, group, &from);
     const bool transposed = is_transposed(x, rows, columns);
     if (transposed || (x->column_step == item && x->row_step == columns * item)) {
         load_line(&from, 0, rows * columns * PARTS, (vector *)to);
@@ -79,7 +81,7 @@ NOINLINE void load_numbers(const struct linalg_operand *x, const struct lane_gro
         }
         for (ptrdiff_t j = 0; j < columns; j++) {
             for (int part = 0; part < PARTS; part++) {
-                load_element(&from, i * x->row_step + j * x->column_step + part * size,
+                load_squares(&from, i * x->row_step + j * x->column_step + part * size, 1,
                              (vector *)(to + i * columns + j) + part);
             }
         }
@@ -91,7 +93,8 @@ NOINLINE void store_numbers(const struct linalg_operand *x, const struct lane_gr
                             ptrdiff_t rows, ptrdiff_t columns, number *from)
 {
     const ptrdiff_t size = sizeof(element), item = PARTS * size;
-    const struct lane_addresses to = addresses_of(x, group);
+    struct lane_addresses to;
+    find_addresses(x, group, &to);
     const bool transposed = is_transposed(x, rows, columns);
     if (transposed || (x->column_step == item && x->row_step == columns * item)) {
         if (transposed) {
@@ -108,8 +111,8 @@ NOINLINE void store_numbers(const struct linalg_operand *x, const struct lane_gr
         }
         for (ptrdiff_t j = 0; j < columns; j++) {
             for (int part = 0; part < PARTS; part++) {
-                store_element(&to, i * x->row_step + j * x->column_step + part * size, group->lanes,
-                              (const vector *)(from + i * columns + j) + part);
+                store_squares(&to, i * x->row_step + j * x->column_step + part * size, 1,
+                              group->lanes, (const vector *)(from + i * columns + j) + part);
             }
         }
     }

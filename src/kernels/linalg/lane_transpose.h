@@ -36,16 +36,16 @@ EXCHANGE(8, PICK(0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23),
 #undef PICK
 #undef EXCHANGE
 
+/* Transposes the squares of `width` lanes in as many vectors. */
+INLINE void transpose_squares(vector block[LANES], int width)
+{
 #define FOR_PAIRS(size)                                                                            \
-    _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++)                                       \
-    {                                                                                              \
+    UNROLL                                                                                         \
+    for (int i = 0; i < width && (size) < width; i++) {                                            \
         if ((i & (size)) == 0) {                                                                   \
-            exchange_##size(&square[i], &square[i | (size)]);                                      \
+            exchange_##size(&block[i], &block[i | (size)]);                                        \
         }                                                                                          \
     }
-
-INLINE void transpose_square(vector square[LANES])
-{
     FOR_PAIRS(1)
 #if LANE_COUNT >= 4
     FOR_PAIRS(2)
@@ -56,98 +56,165 @@ INLINE void transpose_square(vector square[LANES])
 #if LANE_COUNT >= 16
     FOR_PAIRS(8)
 #endif
-}
 #undef FOR_PAIRS
+}
 
 /* Where the matrices of a vector begin. */
 struct lane_addresses {
     char *of[LANES];
 };
 
-INLINE void load_square(const struct lane_addresses *from, ptrdiff_t offset, vector *to)
+/* Vectors of pieces: joined in registers, as a vector that was stored in pieces is loaded late. */
+enum { SHORT_LANES = 16 / sizeof(element) };
+
+typedef element short_vector __attribute__((vector_size(16)));
+
+#if LANE_BYTES == 16
+INLINE vector join_shorts(const short_vector *x)
 {
-    vector square[LANES];
-    _Pragma("GCC unroll 16") for (int lane = 0; lane < LANES; lane++)
+    return *x;
+}
+#elif LANE_BYTES == 32
+INLINE vector join_shorts(const short_vector *x)
+{
+#if IS_FLOAT
+    return __builtin_shufflevector(x[0], x[1], 0, 1, 2, 3, 4, 5, 6, 7);
+#else
+    return __builtin_shufflevector(x[0], x[1], 0, 1, 2, 3);
+#endif
+}
+#else
+typedef element half_vector __attribute__((vector_size(32)));
+
+INLINE vector join_halves(half_vector low, half_vector high)
+{
+#if IS_FLOAT
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+#else
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+#endif
+}
+
+INLINE vector join_shorts(const short_vector *x)
+{
+#if IS_FLOAT
+    return join_halves(__builtin_shufflevector(x[0], x[1], 0, 1, 2, 3, 4, 5, 6, 7),
+                       __builtin_shufflevector(x[2], x[3], 0, 1, 2, 3, 4, 5, 6, 7));
+#else
+    return join_halves(__builtin_shufflevector(x[0], x[1], 0, 1, 2, 3),
+                       __builtin_shufflevector(x[2], x[3], 0, 1, 2, 3));
+#endif
+}
+#endif
+
+/* Loads `width` elements of each lane: a vector's, half a vector's, 16 bytes', or one. */
+INLINE void load_squares(const struct lane_addresses *from, ptrdiff_t offset, int width, vector *to)
+{
+    vector block[LANES];
+    UNROLL for (int i = 0; i < width; i++)
     {
-        memcpy(&square[lane], from->of[lane] + offset, sizeof(vector));
+        short_vector pieces[LANES / SHORT_LANES];
+        if (width == LANES) {
+            memcpy(&block[i], from->of[i] + offset, sizeof(vector));
+#if LANE_BYTES == 64
+        } else if (width == LANES / 2) {
+            half_vector low, high;
+            memcpy(&low, from->of[i] + offset, sizeof low);
+            memcpy(&high, from->of[i + width] + offset, sizeof high);
+            block[i] = join_halves(low, high);
+#endif
+        } else if (width == SHORT_LANES) {
+            UNROLL for (int piece = 0; piece < LANES / SHORT_LANES; piece++)
+            {
+                memcpy(&pieces[piece], from->of[i + piece * width] + offset, sizeof pieces[piece]);
+            }
+            block[i] = join_shorts(pieces);
+        } else {
+            UNROLL for (int lane = 0; lane < LANES; lane++)
+            {
+                element x;
+                memcpy(&x, from->of[lane] + offset, sizeof x);
+                pieces[lane / SHORT_LANES][lane % SHORT_LANES] = x;
+            }
+            block[i] = join_shorts(pieces);
+        }
     }
-    transpose_square(square);
-    _Pragma("GCC unroll 16") for (int e = 0; e < LANES; e++)
+    transpose_squares(block, width);
+    UNROLL for (int e = 0; e < width; e++)
     {
-        to[e] = square[e];
+        to[e] = block[e];
     }
 }
 
-INLINE void store_square(const struct lane_addresses *to, ptrdiff_t offset, int lanes,
-                         const vector *from)
+INLINE void store_squares(const struct lane_addresses *to, ptrdiff_t offset, int width, int lanes,
+                          const vector *from)
 {
-    vector square[LANES];
-    _Pragma("GCC unroll 16") for (int e = 0; e < LANES; e++)
+    vector block[LANES];
+    UNROLL for (int e = 0; e < width; e++)
     {
-        square[e] = from[e];
+        block[e] = from[e];
     }
-    transpose_square(square);
-    _Pragma("GCC unroll 16") for (int lane = 0; lane < LANES; lane++)
+    transpose_squares(block, width);
+    UNROLL for (int lane = 0; lane < LANES; lane++)
     {
         if (lane < lanes) {
-            memcpy(to->of[lane] + offset, &square[lane], sizeof(vector));
+            memcpy(to->of[lane] + offset,
+                   (const char *)&block[lane % width] + lane / width * width * (int)sizeof(element),
+                   (size_t)width * sizeof(element));
         }
     }
 }
-
-INLINE void load_element(const struct lane_addresses *from, ptrdiff_t offset, vector *to)
-{
-    element loaded[LANES];
-    for (int lane = 0; lane < LANES; lane++) {
-        memcpy(&loaded[lane], from->of[lane] + offset, sizeof(element));
-    }
-    memcpy(to, loaded, sizeof loaded);
-}
-
-INLINE void store_element(const struct lane_addresses *to, ptrdiff_t offset, int lanes,
-                          const vector *from)
-{
-    for (int lane = 0; lane < lanes; lane++) {
-        memcpy(to->of[lane] + offset, (const char *)from + lane * (ptrdiff_t)sizeof(element),
-               sizeof(element));
-    }
-}
-
-/* The last square of a line overlaps the one before: up to this many elements are moved one by one. */
-enum { LONE_ELEMENTS = LANES / 4 };
 
 /* `length` contiguous elements. */
 NOINLINE void load_line(const struct lane_addresses *from, ptrdiff_t offset, ptrdiff_t length,
                         vector *to)
 {
-    const ptrdiff_t size = sizeof(element);
-    ptrdiff_t e = 0;
-    for (; e + LANES <= length; e += LANES) {
-        load_square(from, offset + e * size, to + e);
+    for (; length >= LANES; length -= LANES) {
+        load_squares(from, offset, LANES, to);
+        offset += (ptrdiff_t)sizeof(vector);
+        to += LANES;
     }
-    if (length >= LANES && length - e > LONE_ELEMENTS) {
-        load_square(from, offset + (length - LANES) * size, to + length - LANES);
-        return;
+    if (LANE_BYTES == 64 && length >= LANES / 2) {
+        load_squares(from, offset, LANES / 2, to);
+        offset += (ptrdiff_t)sizeof(vector) / 2;
+        length -= LANES / 2;
+        to += LANES / 2;
     }
-    for (; e < length; e++) {
-        load_element(from, offset + e * size, to + e);
+    if (LANE_BYTES >= 32 && length >= SHORT_LANES) {
+        load_squares(from, offset, SHORT_LANES, to);
+        offset += (ptrdiff_t)sizeof(short_vector);
+        length -= SHORT_LANES;
+        to += SHORT_LANES;
+    }
+    for (; length > 0; length--) {
+        load_squares(from, offset, 1, to++);
+        offset += (ptrdiff_t)sizeof(element);
     }
 }
 
 NOINLINE void store_line(const struct lane_addresses *to, ptrdiff_t offset, ptrdiff_t length,
                          int lanes, const vector *from)
 {
-    const ptrdiff_t size = sizeof(element);
-    ptrdiff_t e = 0;
-    for (; e + LANES <= length; e += LANES) {
-        store_square(to, offset + e * size, lanes, from + e);
+    for (; length >= LANES; length -= LANES) {
+        store_squares(to, offset, LANES, lanes, from);
+        offset += (ptrdiff_t)sizeof(vector);
+        from += LANES;
     }
-    if (length >= LANES && length - e > LONE_ELEMENTS) {
-        store_square(to, offset + (length - LANES) * size, lanes, from + length - LANES);
-        return;
+    if (LANE_BYTES == 64 && length >= LANES / 2) {
+        store_squares(to, offset, LANES / 2, lanes, from);
+        offset += (ptrdiff_t)sizeof(vector) / 2;
+        length -= LANES / 2;
+        from += LANES / 2;
     }
-    for (; e < length; e++) {
-        store_element(to, offset + e * size, lanes, from + e);
+    if (LANE_BYTES >= 32 && length >= SHORT_LANES) {
+        store_squares(to, offset, SHORT_LANES, lanes, from);
+        offset += (ptrdiff_t)sizeof(short_vector);
+        length -= SHORT_LANES;
+        from += SHORT_LANES;
+    }
+    for (; length > 0; length--) {
+        store_squares(to, offset, 1, lanes, from++);
+        offset += (ptrdiff_t)sizeof(element);
     }
 }
 
