@@ -167,7 +167,7 @@ static void fill_input(const struct problem *problem, int input, ptrdiff_t index
     }
     for (ptrdiff_t i = 0; i < shape->rows && input == 0; i++) {
         for (ptrdiff_t j = 0; j < shape->columns; j++) {
-            const long double scale = ldexpl(1, (int)j * 4);
+            const long double scale = ldexpl(1, (int)(4 * j - i / 2));
             const long double both = ldexpl(1, (int)(i + j) * -2);
             const exact x = get(shape, matrix, i, j);
             switch (kind) {

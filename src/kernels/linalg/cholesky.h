@@ -1,36 +1,53 @@
 /* cholesky_lo and cholesky_up. */
-#include "lane_matrices.h"
+#include "pivot_check.h"
+
+/* x - sum of a[j] * conj(b[j]). Summed by halves, before they are subtracted, most products are rounded to
+ * less than what is left of x. */
+INLINE number minus_products(number x, const number *a, const number *b, ptrdiff_t count)
+{
+    number_sum even = zero_sum(), odd = zero_sum();
+    for (ptrdiff_t j = 0; j + 1 < count; j += 2) {
+        add_conjugate_product(&even, a[j], b[j]);
+        add_conjugate_product(&odd, a[j + 1], b[j + 1]);
+    }
+    if (count % 2 != 0) {
+        add_conjugate_product(&even, a[count - 1], b[count - 1]);
+    }
+    return number_minus_sum(x, added_sums(&even, &odd));
+}
 
 /* Replaces the lower triangle by L, and the other one by zeros. */
 INLINE vector_mask factorize(number *a, ptrdiff_t n)
 {
-    vector_mask irregular = {0};
-    vector most_lost = splat(1);
-    vector diagonal[MOST_N];
+    divisor pivots[MOST_N];
+    struct pivot_check check;
+    start_check(&check);
     for (ptrdiff_t k = 0; k < n; k++) {
-        diagonal[k] = real_part(a[k * n + k]);
-    }
-    for (ptrdiff_t k = 0; k < n; k++) {
-        const vector pivot = real_part(a[k * n + k]), length = root(pivot);
+        number *row = a + k * n;
+        const vector diagonal = real_part(row[k]);
+        const vector length = root(real_part(minus_products(row[k], row, row, k)));
         const vector reciprocal = splat(1) / length;
-        /* As of struct pivot_check. That of what is not positive is NaN. */
-        const vector lost = diagonal[k] * reciprocal * reciprocal;
-        irregular |= ~(lost * most_lost < splat(1 / (NOISE_EPSILONS * EPSILON)));
-        most_lost = select_lanes(lost > most_lost, lost, most_lost);
-        a[k * n + k] = number_of(length);
-        for (ptrdiff_t j = 0; j < k; j++) {
-            a[j * n + k] = number_of(splat(0));
+        check.column_sizes[k] = diagonal;
+        check_pivot(&check, diagonal * reciprocal * reciprocal);
+        pivots[k] = (divisor){number_of(length), number_of(reciprocal)};
+        row[k] = pivots[k].value;
+        for (ptrdiff_t j = k + 1; j < n; j++) {
+            row[j] = number_of(splat(0));
         }
         for (ptrdiff_t i = k + 1; i < n; i++) {
-            const number x = real_quotient(a[i * n + k], length, reciprocal);
-            a[i * n + k] = x;
-            irregular |= irregular_number(x);
-            for (ptrdiff_t j = k + 1; j <= i; j++) {
-                a[i * n + j] = minus_conjugate_product(a[i * n + j], x, a[j * n + k]);
-            }
+            const number x = minus_products(a[i * n + k], a + i * n, row, k);
+            a[i * n + k] = real_quotient(x, length, reciprocal);
+            check.irregular |= irregular_number(a[i * n + k]);
         }
     }
-    return irregular;
+    if (mask_bits(check.doubtful) != 0) {
+        /* Errors are as large as the roots of both diagonal elements, and a pivot is squared. */
+        for (ptrdiff_t k = 0; k < n; k++) {
+            check.column_sizes[k] = root(check.column_sizes[k]);
+        }
+        confirm_doubts(&check, a, 1, n, n, pivots, true);
+    }
+    return check.irregular;
 }
 
 static vector_mask cholesky_group(const struct linalg_stack *stack, const struct lane_group *group)

@@ -64,11 +64,33 @@ INLINE number number_minus_product(number c, number a, number b)
                     minus_product(minus_product(c.im, a.re, b.im), a.im, b.re)};
 }
 
-/* c - a * conj(b) */
-INLINE number minus_conjugate_product(number c, number a, number b)
+/* Of products with conjugates: of each two parts by itself. */
+typedef struct complex_sum {
+    vector re_re, im_im, im_re, re_im;
+} number_sum;
+
+INLINE void add_conjugate_product(number_sum *sum, number a, number b)
 {
-    return (number){minus_product(minus_product(c.re, a.re, b.re), a.im, b.im),
-                    minus_product(plus_product(c.im, a.re, b.im), a.im, b.re)};
+    sum->re_re = plus_product(sum->re_re, a.re, b.re);
+    sum->im_im = plus_product(sum->im_im, a.im, b.im);
+    sum->im_re = plus_product(sum->im_re, a.im, b.re);
+    sum->re_im = plus_product(sum->re_im, a.re, b.im);
+}
+
+INLINE number_sum zero_sum(void)
+{
+    return (number_sum){splat(0), splat(0), splat(0), splat(0)};
+}
+
+INLINE number_sum added_sums(const number_sum *x, const number_sum *y)
+{
+    return (number_sum){x->re_re + y->re_re, x->im_im + y->im_im, x->im_re + y->im_re,
+                        x->re_im + y->re_im};
+}
+
+INLINE number number_minus_sum(number x, number_sum sum)
+{
+    return (number){x.re - (sum.re_re + sum.im_im), x.im - (sum.im_re - sum.re_im)};
 }
 
 /* Squares of the parts might overflow or underflow: they are taken of x times a power of 2. */

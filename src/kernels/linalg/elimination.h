@@ -2,18 +2,9 @@
 #ifndef NUMC_ELIMINATION_H
 #define NUMC_ELIMINATION_H
 
-#include "lane_matrices.h"
+#include "pivot_check.h"
 
-/* What rounding may have left of a column that depends on those before it: LAPACK, which rounds otherwise,
- * may find it zero. Errors of a column are about EPSILON times its size, and grow by what the elimination
- * took away from an earlier column: by the inverse of its pivot, relative to its size. */
-struct pivot_check {
-    vector column_sizes[MOST_N];
-    vector most_lost; /* of the columns so far: size of the column / size of its pivot */
-    vector_mask irregular;
-};
-
-INLINE void start_check(struct pivot_check *check, const number *a, ptrdiff_t n)
+INLINE void find_column_sizes(struct pivot_check *check, const number *a, ptrdiff_t n)
 {
     for (ptrdiff_t j = 0; j < n; j++) {
         check->column_sizes[j] = size_of_number(a[j]);
@@ -23,16 +14,6 @@ INLINE void start_check(struct pivot_check *check, const number *a, ptrdiff_t n)
             check->column_sizes[j] += size_of_number(a[i * n + j]);
         }
     }
-    check->most_lost = splat(1);
-    check->irregular = (vector_mask){0};
-}
-
-/* NaN is no less than the limit. */
-INLINE void check_pivot(struct pivot_check *check, ptrdiff_t k, const divisor *pivot)
-{
-    const vector lost = check->column_sizes[k] * size_of_number(pivot->reciprocal);
-    check->irregular |= ~(lost * check->most_lost < splat(1 / (NOISE_EPSILONS * EPSILON)));
-    check->most_lost = select_lanes(lost > check->most_lost, lost, check->most_lost);
 }
 
 /* Which row from k on has the first largest number of column k. */
@@ -69,7 +50,8 @@ INLINE vector_mask eliminate(number *a, number *b, ptrdiff_t n, ptrdiff_t column
                              struct pivot_check *check)
 {
     vector_mask odd = {0};
-    start_check(check, a, n);
+    start_check(check);
+    find_column_sizes(check, a, n);
     for (ptrdiff_t k = 0; k < n; k++) {
         const vector_mask row = pivot_row(a, n, k);
         const vector_mask swaps = row != splat_bits((lane_bits)k);
@@ -87,7 +69,7 @@ INLINE vector_mask eliminate(number *a, number *b, ptrdiff_t n, ptrdiff_t column
             odd ^= swaps;
         }
         pivots[k] = divisor_of(a[k * n + k]);
-        check_pivot(check, k, &pivots[k]);
+        check_pivot(check, check->column_sizes[k] * size_of_number(pivots[k].reciprocal));
         for (ptrdiff_t i = k + 1; i < n; i++) {
             const number factor = quotient(a[i * n + k], &pivots[k]);
             for (ptrdiff_t j = k + 1; j < n; j++) {
@@ -98,6 +80,9 @@ INLINE vector_mask eliminate(number *a, number *b, ptrdiff_t n, ptrdiff_t column
                     number_minus_product(b[i * columns + j], factor, b[k * columns + j]);
             }
         }
+    }
+    if (mask_bits(check->doubtful) != 0) {
+        confirm_doubts(check, a, n, 1, n, pivots, false);
     }
     return odd;
 }

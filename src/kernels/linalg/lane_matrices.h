@@ -5,9 +5,7 @@
 #include "lane_transpose.h"
 
 enum {
-    MOST_N = 8, /* order of a matrix */
-    /* Rounding errors of a column, or of a diagonal element, in units of EPSILON times its size. */
-    NOISE_EPSILONS = 8
+    MOST_N = 8 /* order of a matrix */
 };
 
 /* The matrices of a stack that are computed together. Lanes without one repeat the last. */

@@ -59,10 +59,29 @@ INLINE number number_minus_product(number c, number a, number b)
     return minus_product(c, a, b);
 }
 
-/* c - a * conj(b) */
-INLINE number minus_conjugate_product(number c, number a, number b)
+/* Of products with conjugates. */
+typedef struct real_sum {
+    vector re;
+} number_sum;
+
+INLINE void add_conjugate_product(number_sum *sum, number a, number b)
 {
-    return minus_product(c, a, b);
+    sum->re = plus_product(sum->re, a, b);
+}
+
+INLINE number_sum zero_sum(void)
+{
+    return (number_sum){splat(0)};
+}
+
+INLINE number_sum added_sums(const number_sum *x, const number_sum *y)
+{
+    return (number_sum){x->re + y->re};
+}
+
+INLINE number number_minus_sum(number x, number_sum sum)
+{
+    return x - sum.re;
 }
 
 INLINE divisor divisor_of(number x)
