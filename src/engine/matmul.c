@@ -124,6 +124,65 @@ static bool wants_transposition(const struct matmul_kernel *kernel, const struct
     return x->n < x->m && x->n < (kernel->rows > 0 ? kernel->columns : 64 / size);
 }
 
+/* ---- floats with few columns ---- */
+
+/* BLAS makes this one exactly symmetric. */
+static bool is_own_transpose(const struct product *x)
+{
+    return x->m == x->n && x->a.data == x->b.data && x->a.row_step == x->b.column_step &&
+           x->a.column_step == x->b.row_step;
+}
+
+/* BLAS computes what fits the caches as fast, and on one thread reads a matrix for one vector as fast. In a
+ * stack its threads would begin and end with each product. */
+static bool gains_by_thin(const struct product *x, ptrdiff_t size, int threads)
+{
+    const double bytes = (double)x->m * (double)x->k * (double)size;
+    const bool is_split = threads > 1 && (x->batch == 1 || muls_of(x) > SERIAL_BLAS_VECTOR_MULS);
+    return bytes >= THIN_FROM_BYTES
+               ? threads > 1 || x->n > 1
+               : is_split && x->batch > 1 && bytes * (double)x->batch >= THIN_FROM_BYTES;
+}
+
+static bool plan_thin(struct matmul_plan *plan, const struct matmul_dtype *dtype,
+                      const struct product *product)
+{
+    struct product *x = &plan->product;
+    const ptrdiff_t size = dtype->item_size;
+    if (dtype->thin == NULL || product->k < THIN_LEAST_K ||
+        (plan->policy->threshold == 0 &&
+         (double)product->batch * elements_of(product) * (double)size < THIN_FROM_BYTES) ||
+        is_own_transpose(product)) {
+        return false;
+    }
+    *x = *product;
+    normalise(x, size);
+    const bool is_turned = x->n > x->m;
+    if (is_turned) {
+        transpose(x);
+    }
+    const bool by_rows = x->a.row_step == size && x->a.column_step != size;
+    const ptrdiff_t columns = dtype->is_complex ? 2 * x->n : x->n;
+    const double ns = (double)x->m * (double)x->k * (double)size / THIN_BYTES_PER_NS;
+    const int threads = matmul_threads(plan->policy, ns * (double)x->batch);
+    if (columns == 0 || columns > (by_rows ? MOST_THIN_SUMS : MOST_THIN_DOTS) ||
+        (plan->policy->threshold == 0 && !gains_by_thin(x, size, threads))) {
+        return false;
+    }
+    plan->thin = (struct thin_task){
+        .kernel = dtype->thin,
+        .is_complex = dtype->is_complex,
+        .conjugates_a = dtype->conjugates && !is_turned,
+        .conjugates_b = dtype->conjugates && is_turned,
+    };
+    plan->way = MATMUL_THIN;
+    const bool by_stack =
+        x->batch > 1 && !(ns > SPLIT_PRODUCT_NS && x->batch < 4 * (ptrdiff_t)threads);
+    plan->stack_threads = by_stack ? threads : 1;
+    plan->threads = by_stack || threads == 1 ? 1 : matmul_threads(plan->policy, ns);
+    return true;
+}
+
 /* ---- algorithm and threads ---- */
 
 static enum matmul_way way_of(const struct matmul_kernel *kernel, const struct product *x)
@@ -184,6 +243,9 @@ void matmul_plan(struct matmul_plan *plan, const struct policy *policy,
 {
     plan->policy = policy;
     if (!suits_kernel(dtype, product)) {
+        if (plan_thin(plan, dtype, product)) {
+            return;
+        }
         plan_fallback(plan, dtype, product);
         return;
     }
@@ -224,6 +286,13 @@ static void zero(const struct product *x, size_t size)
     }
 }
 
+static void run_thin(const struct matmul_plan *plan, const struct product *x)
+{
+    struct thin_task task = plan->thin;
+    task.product = *x;
+    matmul_thin(plan->policy, &task, plan->threads);
+}
+
 static void run_product(const struct matmul_plan *plan, const struct product *x)
 {
     switch (plan->way) {
@@ -238,6 +307,9 @@ static void run_product(const struct matmul_plan *plan, const struct product *x)
         break;
     case MATMUL_PACKED:
         matmul_packed(plan->policy, plan->kernel, x, plan->threads);
+        break;
+    case MATMUL_THIN:
+        run_thin(plan, x);
         break;
     case MATMUL_BOOL:
         matmul_bool(plan->policy, plan->kernel->bits, x, plan->threads);

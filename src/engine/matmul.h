@@ -2,15 +2,18 @@
 #ifndef NUMC_MATMUL_H
 #define NUMC_MATMUL_H
 
-#include "kernels/matmul/matmul_kernels.h"
+#include "matmul_thin.h"
 #include "threads/policy.h"
 
 /* How a gufunc multiplies one dtype. */
 struct matmul_dtype {
     const struct matmul_kernel *kernel; /* NULL: there is only the fallback */
     ptrdiff_t item_size;
-    bool is_vecdot; /* m and n are 1, but of a joined stack */
-    bool has_blas;  /* the fallback calls it, and it may use threads of its own */
+    bool is_vecdot;                 /* m and n are 1, but of a joined stack */
+    const struct matmul_thin *thin; /* of floats and complex numbers; NULL: none */
+    bool is_complex;
+    bool conjugates; /* the first operand */
+    bool has_blas;   /* the fallback calls it, and it may use threads of its own */
 };
 
 enum matmul_way {
@@ -21,6 +24,7 @@ enum matmul_way {
     MATMUL_DIRECT,   /* unpacked */
     MATMUL_STRIPS,   /* unpacked, by strips of rows or columns */
     MATMUL_PACKED,   /* by packed blocks */
+    MATMUL_THIN,     /* floats, as fast as the larger operand is read */
     MATMUL_BOOL,     /* truth values as bits */
 };
 
@@ -30,6 +34,7 @@ struct matmul_plan {
     int stack_threads; /* that share the stack */
     int threads;       /* that share each product */
     /* The rest is not for MATMUL_FALLBACK. */
+    struct thin_task thin;              /* for MATMUL_THIN alone, which has no kernel */
     const struct matmul_kernel *kernel; /* with MATMUL_PACKED perhaps one for large products only */
     struct product product; /* rows of c contiguous, where a transposition makes them so */
 };

@@ -43,6 +43,24 @@ enum {
     LARGE_SIDE = 32,
     STRIP_SIDE = 256, /* rows or columns of a thin product that one thread takes at a time */
 
+    /* ---- products of floats with few columns (or rows): _ELEMENTS of the matrix that is read once ---- */
+    MOST_THIN_DOTS = 8, /* floats, of which a complex number is two; above, BLAS is as fast */
+    MOST_THIN_SUMS = 4, /* the same where the matrix has contiguous columns */
+    THIN_FROM_BYTES = 2 << 20, /* of the matrix, or of all in a stack */
+    THIN_BYTES_PER_NS = 12,
+    THIN_LEAST_K = 64,
+    THIN_LEAST_ROWS = 256, /* where rows are contiguous: of one unit */
+    THIN_UNIT_ELEMENTS = 65536,
+    THIN_SLAB_ROWS = 16, /* so many times what a unit has at least are enough for threads */
+    THIN_SLAB_ELEMENTS = 131072,
+    THIN_MOST_SLABS = 64,
+    THIN_SUMS_BYTES = 32 << 10, /* of sums along rows, of up to eight columns */
+    /* What is added one after the other: the error grows with its root. */
+    THIN_SUM_K = 256,            /* where sums run along rows */
+    THIN_DOT_K = 2048,           /* floats, in the lanes of a few vectors */
+    THIN_PACKED_BYTES = 1 << 20, /* of b, packed at once */
+    THIN_ROOM_BYTES = 192 << 10, /* of the sums and packed pieces of one unit: the second level */
+
     /* ---- copies of a thin product's operands ---- */
     COPY_TO_STACK_BYTES = 8192, /* the first level of cache holds it, and every thread's stack */
     COPY_MOST_BYTES = 512 << 10,

@@ -56,15 +56,18 @@ bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char ty
      * conjugates its first operand. */
     const bool conjugates = dtype.kind == 'c' && (loop->gufunc == VECDOT || loop->gufunc == VECMAT);
     const bool has_kernel = (!has_blas || loop->gufunc == MATMUL) && !conjugates;
+    const struct matmul_kernel *floats =
+        has_blas ? matmul_kernel_find('f', dtype.size / (dtype.kind == 'c' ? 2 : 1), false) : NULL;
     loop->dtype = (struct matmul_dtype){
+        .thin = floats != NULL ? floats->thin : NULL,
+        .is_complex = dtype.kind == 'c',
+        .conjugates = conjugates,
         .kernel = has_kernel ? matmul_kernel_find(kind_of(type), dtype.size, false) : NULL,
         .item_size = (ptrdiff_t)dtype.size,
         .is_vecdot = loop->gufunc == VECDOT,
         .has_blas = has_blas,
     };
-    loop->is_complex = dtype.kind == 'c';
     loop->type = type;
-    loop->conjugates = conjugates;
     if (loop->gufunc == MATMUL) {
         matmul_functions[type] = (struct matmul_function){numpy_function, numpy_data};
     }
@@ -114,7 +117,7 @@ static struct product product_of(enum gufunc gufunc, char **args, const npy_intp
 /* NumPy's vecmat of complex numbers takes every output for contiguous (seen from 2.2 to 2.5). */
 static bool numpy_ignores_out_step(const struct gufunc_loop *loop, const struct product *x)
 {
-    return loop->gufunc == VECMAT && loop->is_complex && x->n > 1 &&
+    return loop->gufunc == VECMAT && loop->dtype.is_complex && x->n > 1 &&
            x->c.column_step != loop->dtype.item_size;
 }
 
@@ -201,7 +204,7 @@ static void count_call(_Atomic unsigned long long *counter)
 /* No loop that multiplies matrices conjugates. */
 static bool may_join(const struct gufunc_loop *loop, const struct product *x)
 {
-    return x->batch > 1 && !loop->conjugates && matmul_functions[loop->type].function != NULL;
+    return x->batch > 1 && !loop->dtype.conjugates && matmul_functions[loop->type].function != NULL;
 }
 
 static void compute_on_processor(const void *loop_, const struct product *product)

@@ -17,8 +17,6 @@ struct gufunc_loop {
     enum gufunc gufunc;
     struct matmul_dtype dtype;
     int type;
-    bool is_complex;
-    bool conjugates; /* its first operand */
     PyUFuncGenericFunction numpy_function;
     void *numpy_data;
     bool has_devices; /* offload_run() gets the products, those that the processor computes, too */

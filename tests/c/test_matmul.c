@@ -221,6 +221,48 @@ static void compare_stack(const struct matmul_kernel *kernel, const char *isa)
            kernel->item_size, count, m, k, n, row);
 }
 
+/* Dots of contiguous k, or sums along contiguous rows, added to what is there or not; nothing else is written. */
+static void compare_thin(const struct matmul_kernel *kernel, const char *isa, bool dots)
+{
+    const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
+    struct thin_product x = {
+        .a = room_a + GUARD + random_below(4) * (size_t)size,
+        .b = room_b + GUARD + random_below(4) * (size_t)size,
+        .sums = room_c + GUARD + random_below(4) * (size_t)size,
+        .rows = 1 + (ptrdiff_t)random_below(dots ? 11 : 70),
+        .columns = 1 + (ptrdiff_t)random_below(19),
+        .k = (dots ? kernel->thin->least_k : 1) + (ptrdiff_t)random_below(70),
+        .accumulate = random_below(2) != 0,
+    };
+    x.a_step = ((dots ? x.k : x.rows) + (ptrdiff_t)random_below(3)) * size;
+    x.b_step = (x.k + (ptrdiff_t)random_below(3)) * size;
+    x.sums_step = ((dots ? x.columns : x.rows) + (ptrdiff_t)random_below(3)) * size;
+    const struct product product = {
+        .m = x.rows,
+        .n = x.columns,
+        .k = x.k,
+        .a = {(char *)x.a, 0, dots ? x.a_step : size, dots ? size : x.a_step},
+        .b = {(char *)x.b, 0, size, x.b_step},
+        .c = {expected + (x.sums - room_c), 0, dots ? x.sums_step : size,
+              dots ? size : x.sums_step},
+    };
+    for (size_t at = 0; at < sizeof room_c / 8; at += (size_t)size) {
+        write_element(kernel, room_c + at, 3);
+    }
+    memcpy(expected, room_c, sizeof room_c / 8);
+    reference(kernel, &product);
+    for (ptrdiff_t row = 0; x.accumulate && row < x.rows; row++) {
+        for (ptrdiff_t column = 0; column < x.columns; column++) {
+            char *sum = product.c.data + row * product.c.row_step + column * product.c.column_step;
+            write_element(kernel, sum, read_element(kernel, sum) + 3);
+        }
+    }
+    (dots ? kernel->thin->dots : kernel->thin->sums)(&x);
+    expect(same_elements(kernel, room_c, expected, sizeof room_c / 8),
+           "%s float%zu thin %s: %td x %td x %td, %d", isa, 8 * kernel->item_size,
+           dots ? "dots" : "sums", x.rows, x.k, x.columns, x.accumulate);
+}
+
 /* An infinity in one matrix must not meet the padding of the other. */
 static void check_padding(const struct matmul_kernel *kernel, const char *isa)
 {
@@ -335,6 +377,9 @@ static void compare_kernel(const struct matmul_kernel *kernel, const char *isa, 
     for (int i = 0; i < cases; i++) {
         if (kernel->direct != NULL) {
             compare(kernel, isa, false);
+        }
+        if (kernel->thin != NULL) {
+            compare_thin(kernel, isa, i % 2 == 0);
         }
         if (kernel->stack != NULL) {
             compare_stack(kernel, isa);

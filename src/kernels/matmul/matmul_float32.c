@@ -1,4 +1,4 @@
-/* Products of float32 that are too small for BLAS. */
+/* Products of float32 that are too small or too thin for BLAS. */
 #include "matmul_kernels.h"
 
 #include "kernels/vector.h"
@@ -56,6 +56,7 @@ INLINE vector_64 add_products_64(vector_64 c, vector_64 a, vector_64 b)
 #define WIDEST VECTOR_BYTES
 #endif
 #include "direct_template.h"
+#include "thin_template.h"
 
 const struct matmul_kernel KERNEL = {
     .kind = 'f',
@@ -63,4 +64,5 @@ const struct matmul_kernel KERNEL = {
     .direct = compute_directly,
     .stack_row_bytes = VECTOR_BYTES,
     .stack = compute_stack,
+    .thin = &thin_kernel,
 };

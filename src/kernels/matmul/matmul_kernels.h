@@ -27,6 +27,37 @@ struct matmul_bits {
     void (*direct)(const struct product *x);
 };
 
+/* Products of few columns of floats, which take as long as reading a does. b is contiguous along k, a along k
+ * for `dots` and along its rows for `sums`, with a_step bytes between the others. So are the sums: contiguous
+ * along columns, or along rows. */
+struct thin_product {
+    const char *a, *b;
+    ptrdiff_t a_step, b_step;
+    char *sums;
+    ptrdiff_t sums_step;
+    ptrdiff_t rows, columns, k;
+    bool accumulate;
+};
+
+/* A matrix of complex numbers to be made one of floats with twice the columns, `step` bytes each. */
+struct thin_complex {
+    const char *from;
+    ptrdiff_t k_step, column_step, k, columns, step;
+    bool for_dots, conjugated, conjugates_a;
+};
+
+struct matmul_thin {
+    size_t item_size;
+    ptrdiff_t least_k; /* of dots */
+    void (*dots)(const struct thin_product *x);
+    void (*sums)(const struct thin_product *x);
+    /* Complex products are such of floats: a's parts are twice as many elements along k, or rows. */
+    void (*pack_complex)(const struct thin_complex *x, char *to);
+    void (*combine)(const char *by_re, const char *by_im, bool conjugates_a, ptrdiff_t rows,
+                    char *c, ptrdiff_t c_step); /* a column of c, of the two columns of `sums` */
+    void (*add)(char *to, const char *from, ptrdiff_t n);
+};
+
 /* The kernel of one dtype on one instruction set. A panel holds `rows` rows of a, or `columns` columns of b,
  * in the kernel's own format, with the elements of one group of k contiguous. Sums of floats run over k
  * in ascending order in `tile` and in `direct`: bits depend neither on blocks nor on which of both is used. */
@@ -66,6 +97,7 @@ struct matmul_kernel {
      * and c are contiguous, m is a multiple of 4. May be NULL. */
     ptrdiff_t stack_row_bytes;
     void (*stack)(const struct product *x);
+    const struct matmul_thin *thin; /* of floats that BLAS computes, too; may be NULL */
     const struct matmul_bits *bits; /* of bool; NULL for all others */
 };
 
