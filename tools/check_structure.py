@@ -7,6 +7,8 @@
 - A file name, but for its suffix, is there once; so is the name of a struct, union or enum.
 - What x.h declares is defined in x.c (or x.cu) beside it.
 
+The package that `new` copies is another package, and left out.
+
 C is read as it is written here, by clang-format and without macros around declarations: this is no
 parser.
 """
@@ -30,6 +32,8 @@ LAYERS = {
 }
 C_SUFFIXES = {".c", ".h", ".cu", ".cuh", ".def"}
 SOURCES = {".c", ".cu"}
+
+TEMPLATE = "_template"
 
 _NOT_CODE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 _INCLUDE = re.compile(r'^#\s*(?:include|define\s+\w+)\s+"([^"]+\.(?:h|cuh|def|c))"', re.MULTILINE)
@@ -136,12 +140,13 @@ class File:
             self.declared.update(dict.fromkeys(names, statement.position))
 
 
+def paths_of(root, suffixes):
+    paths = (path for path in sorted(root.rglob("*")) if TEMPLATE not in path.parts)
+    return [path for path in paths if path.suffix in suffixes and path.is_file()]
+
+
 def read_tree(root):
-    return [
-        File(path, root)
-        for path in sorted(root.rglob("*"))
-        if path.suffix in C_SUFFIXES and path.is_file()
-    ]
+    return [File(path, root) for path in paths_of(root, C_SUFFIXES)]
 
 
 def resolve(file, name, by_path, root):
@@ -174,8 +179,8 @@ def check_folders(files):
 
 def check_unique(files, root):
     stems = defaultdict(list)
-    for path in sorted(root.rglob("*")):
-        if path.suffix in C_SUFFIXES | {".py", ".pyi"} and path.stem != "__init__":
+    for path in paths_of(root, C_SUFFIXES | {".py", ".pyi"}):
+        if path.stem != "__init__":
             stems[path.stem].append(path)
     for stem, paths in stems.items():
         folders = {path.parent for path in paths}

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from . import _bench, _run, _startup_file
+from . import _bench, _new, _run, _startup_file
 from ._config import show_config
 from ._version import __version__
 
@@ -40,6 +40,13 @@ def _plottable(text):
     return _writable(text)
 
 
+def _package_name(text):
+    try:
+        return _new.check_name(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _parser():
     parser = argparse.ArgumentParser(
         prog="python -m numc_ufuncs", description="NumPy ufuncs that use the whole machine."
@@ -60,6 +67,15 @@ def _parser():
     )
     # What follows it is read in _run.py, mostly before this module is imported.
     commands.add_parser("run", add_help=False, help="run a program with NumPy patched")
+    new = commands.add_parser(
+        "new",
+        help="write a package of your own ufuncs, which builds and passes its tests",
+        description="Write a package of ufuncs of your own into a new folder: an inner loop in C, "
+        "tests, a benchmark, what builds it, and a CI file.",
+    )
+    new.add_argument(
+        "name", type=_package_name, help="of the package, and of the folder: my_ufuncs, for example"
+    )
     install = commands.add_parser(
         "install-startup",
         help="write the start-up file, which has NumPy patched where NUMC_PATCH=1 is set",
@@ -99,6 +115,8 @@ def main(arguments=None):
             show_config()
         elif options.command == "bench":
             return _run_bench(options)
+        elif options.command == "new":
+            print(*_new.new(options.name), sep="\n")
         elif options.command == "install-startup":
             print(*_startup_file.install(options.user), sep="\n")
         elif options.command == "remove-startup":
