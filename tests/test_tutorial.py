@@ -1,0 +1,112 @@
+"""The tutorial: its commands run, and the code that its pages show is that of the sources."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+REPOSITORY = Path(__file__).parent.parent
+PAGES = REPOSITORY / "docs" / "tutorial"
+FOLDER = REPOSITORY / "examples" / "tutorial"
+LESSONS = sorted(path.stem for path in PAGES.glob("0*.md"))
+# What the line before a block may say that it needs, beside what the other blocks of its page do.
+NEEDS = {
+    "asv": lambda: find_spec("asv") is not None,
+    "meson-python": lambda: find_spec("mesonpy") is not None,
+    "nvcc": lambda: shutil.which("nvcc") is not None,
+    "cuda": lambda: shutil.which("nvcc") is not None,
+}
+BLOCK = re.compile(r"(?:<!-- needs ([\w-]+) -->\n)?^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+COMMANDS = ("sh", "console")
+SHOWN = ("c", "cpp", "cuda", "python", "meson", "json")
+SECONDS = 300
+
+
+class Block(NamedTuple):
+    needs: str
+    language: str
+    text: str
+
+
+def blocks(page):
+    text = (PAGES / f"{page}.md").read_text(encoding="utf-8")
+    return [Block(*match.groups(default="")) for match in BLOCK.finditer(text)]
+
+
+def scripts():
+    """(page, need) for what each page runs without a need, and again with each of its needs."""
+    for page in LESSONS:
+        needs = {block.needs for block in blocks(page) if block.language in COMMANDS}
+        for need in sorted(needs):
+            marks = [pytest.mark.cuda] if need == "cuda" else []
+            yield pytest.param(page, need, marks=marks, id=f"{page} {need}".strip())
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A copy of the sources alone, as a reader would have it."""
+    ignored = shutil.ignore_patterns("build*", "__pycache__", ".*cache")
+    shutil.copytree(FOLDER, tmp_path / "examples" / "tutorial", ignore=ignored)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("page", "need"), scripts())
+def test_commands_run(copy, page, need):
+    if need and not NEEDS[need]():
+        pytest.skip(f"needs {need}")
+    allowed = {"", need, "nvcc"} if need == "cuda" else {"", need}
+    chosen = [b for b in blocks(page) if b.language in COMMANDS and b.needs in allowed]
+    script = "\n".join(["set -eux", *(block.text for block in chosen)])
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "CI": "1"}
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=copy,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=SECONDS,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("page", LESSONS)
+def test_code_is_that_of_the_sources(page):
+    folders = [FOLDER / page, REPOSITORY / "src" / "numc_ufuncs" / "_template"]
+    files = [p for p in folders[not folders[0].is_dir()].rglob("*") if p.is_file()]
+    sources = [path.read_text(encoding="utf-8") for path in files if "build" not in path.parts]
+    shown = [block.text for block in blocks(page) if block.language in SHOWN]
+    for text in shown:
+        assert any(text in source for source in sources), f"in no file of {page}:\n{text}"
+
+
+@pytest.mark.parametrize("page", LESSONS)
+def test_blocks_are_of_known_kinds(page):
+    """Neither a command nor code can be missed by a misspelled language or need."""
+    for block in blocks(page):
+        assert block.language in {*COMMANDS, *SHOWN, "text"}, block
+        assert block.needs == "" or (block.needs in NEEDS and block.language in COMMANDS), block
+    text = (PAGES / f"{page}.md").read_text(encoding="utf-8")
+    assert len(re.findall("^```", text, re.MULTILINE)) == 2 * len(blocks(page))
+    assert text.count("<!-- needs") == sum(block.needs != "" for block in blocks(page))
+
+
+def test_every_lesson_has_a_page():
+    folders = {path.name for path in FOLDER.iterdir() if path.is_dir()}
+    assert folders <= set(LESSONS)
+    overview = (PAGES / "README.md").read_text(encoding="utf-8")
+    for page in LESSONS:
+        assert f"]({page}.md)" in overview
+
+
+def test_links_lead_somewhere():
+    for path in PAGES.glob("*.md"):
+        for link in re.findall(r"\]\(([^)#]+)", path.read_text(encoding="utf-8")):
+            assert "://" in link or (path.parent / link).exists(), f"{path.name}: {link}"
