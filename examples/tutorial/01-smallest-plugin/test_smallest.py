@@ -72,3 +72,5 @@ def test_no_reference_is_lost():
     gc.collect()  # the module refers to its functions, and they to it
     assert gone() is None
     assert sys.getrefcount(number) == before - 1  # the memo is gone as well
+    other = number + 1
+    assert sys.getrefcount(number) == sys.getrefcount(other)
