@@ -27,6 +27,11 @@ COMMANDS = ("sh", "console")
 SHOWN = ("c", "cpp", "cuda", "python", "meson", "json")
 SECONDS = 300
 
+REPOSITORY_FOR_ASV = """
+git init --quiet
+git -c user.name=test -c user.email= commit --quiet --allow-empty --message=test
+"""
+
 
 class Block(NamedTuple):
     needs: str
@@ -41,11 +46,13 @@ def blocks(page):
 
 def scripts():
     """(page, need) for what each page runs without a need, and again with each of its needs."""
+    found = []
     for page in LESSONS:
         needs = {block.needs for block in blocks(page) if block.language in COMMANDS}
         for need in sorted(needs):
             marks = [pytest.mark.cuda] if need == "cuda" else []
-            yield pytest.param(page, need, marks=marks, id=f"{page} {need}".strip())
+            found.append(pytest.param(page, need, marks=marks, id=f"{page} {need}".strip()))
+    return found
 
 
 @pytest.fixture
@@ -62,9 +69,12 @@ def test_commands_run(copy, page, need):
         pytest.skip(f"needs {need}")
     allowed = {"", need, "nvcc"} if need == "cuda" else {"", need}
     chosen = [b for b in blocks(page) if b.language in COMMANDS and b.needs in allowed]
-    script = "\n".join(["set -eux", *(block.text for block in chosen)])
+    before = ["set -eux", *([REPOSITORY_FOR_ASV] if need == "asv" else [])]
+    script = "\n".join([*before, *(block.text for block in chosen)])
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": path, "CI": "1"}
+    environment = {**os.environ, "PATH": path}
+    if need == "asv":
+        environment["HOME"] = str(copy)  # it writes a file there
     done = subprocess.run(
         ["bash", "-c", script],
         cwd=copy,
