@@ -125,13 +125,6 @@ def test_nothing_half_written_is_left(folder, capsys, monkeypatch, error):
     assert os.listdir(folder) == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_cannot_be_written(folder, capsys):
-    folder.chmod(0o500)
-    assert command_line.main(["new", "mine"]) == 2
-    assert "Permission denied" in capsys.readouterr().err
-
-
 BENCHMARK = """
 from benchmarks.lerp import Lerp
 benchmark = Lerp()
