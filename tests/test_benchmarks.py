@@ -49,6 +49,7 @@ def test_benchmarks_measure_numpy_as_well(suite):
         ("elementwise", "Elementwise"),
         ("matmul", "Matmul"),
         ("numpy_ufuncs", "Parallel"),
+        ("linalg", "Linalg"),
     ):
         assert values_of(getattr(suite(module), name), "library") == {"numpy", "numc_ufuncs"}
 
@@ -155,6 +156,44 @@ def test_programs_are_measured_both_ways(tmp_path):
         assert min(row["start_seconds"].values()) > 0
     assert "geometric mean of 1 programs" in result.stdout
     assert picture.stat().st_size > 1000
+
+
+def test_linear_algebra_is_measured(tmp_path):
+    path = tmp_path / "figures.json"
+    script = REPOSITORY / "benchmarks" / "linalg.py"
+    command = [sys.executable, script, "--quick", "--threads", "1", "2", "--json", str(path)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    figures = json.loads(path.read_text())
+    rows = figures["rows"]
+    assert {row["part"] for row in rows} == {"stacks", "single", "gufuncs"}
+    assert {(row["n"], row["threads"]) for row in rows if row["part"] == "stacks"} == {
+        (n, threads) for n in (2, 3, 4, 8, 16, 64) for threads in (1, 2)
+    }
+    for row in rows:
+        assert row["same"] is True
+        assert row["ratio"] == row["numpy_seconds"] / row["our_seconds"]
+    assert min(figures["peak_bytes"].values()) > 1 << 20
+    assert "BLAS" in result.stdout and "peak memory" in result.stdout
+
+
+def test_results_of_linear_algebra_that_differ_are_seen(monkeypatch):
+    monkeypatch.syspath_prepend(REPOSITORY / "benchmarks")
+    measured = importlib.import_module("linalg")
+    a = measured.operands("qr", 4, 3)[0]
+    for op in measured.OPS:
+        results = getattr(np.linalg, op)(*measured.operands(op, 4, 3))
+        assert measured.same(op, results, results)
+    assert not measured.same("inv", a, a * (1 + 1e-6))
+    assert not measured.same("eigh", np.linalg.eigh(a), np.linalg.eigh(a * 1.1))
+
+
+def test_benchmarks_of_linear_algebra_run(suite):
+    benchmark = suite("linalg").Linalg()
+    for function in values_of(benchmark, "function"):
+        for shape in ("1 of 3", "1000 of 8"):
+            benchmark.setup(function, shape, "numc_ufuncs")
+            benchmark.time_call()
 
 
 def test_without_arguments_prints_help():
