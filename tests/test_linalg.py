@@ -403,6 +403,7 @@ def determinant(a):
 # ---- types ----
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
 def test_subclasses():
     class Own(np.ndarray):
         pass

@@ -14,10 +14,12 @@ import numc_ufuncs as nc
 REPOSITORY = Path(__file__).parent.parent
 FOLDER = REPOSITORY / "examples" / "programs"
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py"))
+LINALG = sorted((REPOSITORY / "examples" / "linalg").glob("*.py"))
 
 
 def printed(*options):
-    result = subprocess.run([sys.executable, *options], capture_output=True, text=True)
+    command = [sys.executable, *map(str, options)]
+    result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     return result.stdout
 
@@ -30,10 +32,30 @@ def test_program_prints_the_same(name):
     assert printed("-m", "numc_ufuncs", "run", program, "--small") == plain
 
 
+@pytest.mark.parametrize("path", LINALG, ids=lambda path: path.stem)
+def test_linear_algebra_prints_the_same(path, tmp_path):
+    picture = tmp_path / "picture.svg"
+    plain = printed(path, "--small", "--plot", picture)
+    assert plain.count("\n") == 3 and picture.stat().st_size > 1000
+    assert printed("-m", "numc_ufuncs", "run", path, "--small") == plain
+
+
+@pytest.mark.parametrize("path", LINALG, ids=lambda path: path.stem)
+def test_linear_algebra_is_computed_here(path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [str(path), "--small"])
+    with nc.patched(), nc.profile() as p:
+        runpy.run_path(str(path), run_name="__main__")
+    ways = {row["ufunc"]: set() for row in p.rows}
+    for row in p.rows:
+        ways[row["ufunc"]].add(row["way"])
+    names = {"solve", "solve1", "inv", "det", "slogdet", "cholesky_lo", "eigh_lo", "svd_f"}
+    assert any(ways[name] & {"one thread", "threads"} for name in names & ways.keys())
+
+
 def test_programs_know_nothing_of_this_package():
-    assert len(PROGRAMS) >= 12
-    for name in PROGRAMS:
-        assert "numc" not in (FOLDER / f"{name}.py").read_text(), name
+    assert len(PROGRAMS) >= 12 and len(LINALG) == 4
+    for path in (*LINALG, *FOLDER.glob("*.py")):
+        assert "numc" not in path.read_text(), path
 
 
 @pytest.fixture
