@@ -50,7 +50,7 @@ def test_random_products(name, code):
         before = ours()
         result = getattr(nc, name)(a, b)
         core = exact.shape[-2:] if name == "matmul" else ()
-        assert ours() > before or min(core, default=1) > (4 if code in "fd" else 2)
+        assert ours() > before or min(core, default=1) > (8 if code in "fd" else 4)
         assert result.dtype == a.dtype
         assert same(result, exact, tolerance), (seed, a.shape, a.strides, b.shape, b.strides)
         if exact.shape == ():
@@ -95,7 +95,7 @@ def test_errors_are_no_larger_than_numpys(code):
         for x, y in ((a, b), (np.asfortranarray(a), np.asfortranarray(b))):
             exact = np.matmul(x.astype("G" if code in "FD" else "g"), y)
             errors = [np.linalg.norm(matmul(x, y) - exact) for matmul in (nc.matmul, np.matmul)]
-            assert errors[0] <= 2 * errors[1]
+            assert errors[0] <= 1.3 * errors[1]
 
 
 @pytest.mark.parametrize("code", CODES)

@@ -144,6 +144,15 @@ static bool gains_by_thin(const struct product *x, ptrdiff_t size, int threads)
                : is_split && x->batch > 1 && bytes * (double)x->batch >= THIN_FROM_BYTES;
 }
 
+/* Adding the lanes of a sum takes as long as lanes^2 multiplications. */
+static bool is_deep(const struct matmul_thin *kernel, bool by_rows, ptrdiff_t columns,
+                    ptrdiff_t floats)
+{
+    const bool is_wide = columns > THIN_FEW;
+    return by_rows ? floats >= (is_wide ? 4 : 1) * THIN_LEAST_K
+                   : floats >= (is_wide ? 2 : 1) * kernel->least_k * kernel->least_k;
+}
+
 static bool plan_thin(struct matmul_plan *plan, const struct matmul_dtype *dtype,
                       const struct product *product)
 {
@@ -162,11 +171,13 @@ static bool plan_thin(struct matmul_plan *plan, const struct matmul_dtype *dtype
         transpose(x);
     }
     const bool by_rows = x->a.row_step == size && x->a.column_step != size;
-    const ptrdiff_t columns = dtype->is_complex ? 2 * x->n : x->n;
+    const ptrdiff_t parts = dtype->is_complex ? 2 : 1, columns = parts * x->n;
+    const ptrdiff_t floats = by_rows ? x->k : parts * x->k;
     const double ns = (double)x->m * (double)x->k * (double)size / THIN_BYTES_PER_NS;
     const int threads = matmul_threads(plan->policy, ns * (double)x->batch);
-    if (columns == 0 || columns > (by_rows ? MOST_THIN_SUMS : MOST_THIN_DOTS) ||
-        (plan->policy->threshold == 0 && !gains_by_thin(x, size, threads))) {
+    if (columns == 0 || columns > MOST_THIN_COLUMNS ||
+        (plan->policy->threshold == 0 &&
+         !(is_deep(dtype->thin, by_rows, columns, floats) && gains_by_thin(x, size, threads)))) {
         return false;
     }
     plan->thin = (struct thin_task){

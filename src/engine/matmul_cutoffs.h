@@ -44,8 +44,8 @@ enum {
     STRIP_SIDE = 256, /* rows or columns of a thin product that one thread takes at a time */
 
     /* ---- products of floats with few columns (or rows): _ELEMENTS of the matrix that is read once ---- */
-    MOST_THIN_DOTS = 8, /* floats, of which a complex number is two; above, BLAS is as fast */
-    MOST_THIN_SUMS = 4, /* the same where the matrix has contiguous columns */
+    MOST_THIN_COLUMNS = 8, /* floats, of which a complex number is two; above, BLAS is as fast */
+    THIN_FEW = 5,          /* more need a longer k */
     THIN_FROM_BYTES = 2 << 20, /* of the matrix, or of all in a stack */
     THIN_BYTES_PER_NS = 12,
     THIN_LEAST_K = 64,

@@ -5,7 +5,7 @@ typedef element thin_vector __attribute__((vector_size(WIDEST)));
 
 /* Accumulators and coefficients that fit the registers: most columns at a time, and most rows of each. */
 #if defined(__AVX512F__) || defined(__aarch64__)
-enum { THIN_COLUMNS = 8, THIN_ACCUMULATORS = 24, THIN_FACTORS = 16 };
+enum { THIN_COLUMNS = 8, THIN_ACCUMULATORS = 24, THIN_FACTORS = 32 };
 #else
 enum { THIN_COLUMNS = 4, THIN_ACCUMULATORS = 8, THIN_FACTORS = 8 };
 #endif
