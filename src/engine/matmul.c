@@ -34,9 +34,25 @@ static bool is_long_dot(const struct matmul_dtype *dtype, const struct product *
            x->b.row_step == dtype->item_size;
 }
 
+/* Rows of c, or columns, that vectors can write as they read b, or a copy of it. */
+static bool suits_short_k(const struct product *x, ptrdiff_t size)
+{
+    const bool by_rows = x->c.column_step == size || x->c.row_step != size;
+    const ptrdiff_t along = by_rows ? x->n : x->m, across = by_rows ? x->m : x->n;
+    const ptrdiff_t step = by_rows ? x->b.column_step : x->a.row_step;
+    const bool is_near = x->k * along * size <= COPY_MOST_BYTES &&
+                         (step == size || along <= COPY_MOST_ASPECT * across);
+    return across > 1 && along * size >= (x->k <= SHORT_K / 2 ? 1 : 2) * WHOLE_VECTOR_BYTES &&
+           (x->c.column_step == size || x->c.row_step == size) &&
+           (is_near || (step == size && x->k <= SHORT_K / 4));
+}
+
 static bool suits_float_kernel(const struct matmul_dtype *dtype, const struct product *x)
 {
     const double muls = muls_of(x);
+    if (x->k <= SHORT_K && suits_short_k(x, dtype->item_size)) {
+        return muls > TINY_MULS;
+    }
     return muls > TINY_MULS && muls <= SMALL_FLOAT_MULS && x->m <= SMALL_FLOAT_SIDE &&
            x->k <= SMALL_FLOAT_SIDE && x->n <= SMALL_FLOAT_SIDE &&
            x->n * dtype->item_size % WHOLE_VECTOR_BYTES == 0;
@@ -205,6 +221,9 @@ static enum matmul_way way_of(const struct matmul_kernel *kernel, const struct p
                              : kernel->is_scalar && is_vector;
     if (kernel->kind == 'b') {
         return MATMUL_BOOL;
+    }
+    if (kernel->kind == 'f' && x->k <= SHORT_K && muls_of(x) > DIRECT_MULS) {
+        return MATMUL_STRIPS;
     }
     if (kernel->rows == 0 ||
         muls_of(x) <= (packing_pays_early ? DIRECT_ELEMENT_MULS : DIRECT_MULS)) {

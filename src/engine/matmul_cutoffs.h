@@ -12,6 +12,8 @@ enum {
     SMALL_FLOAT_MULS = 16 * 16 * 16,
     SMALL_FLOAT_SIDE = 32,
     WHOLE_VECTOR_BYTES = 32,
+    SHORT_K =
+        16, /* up to here c is written more slowly than it is computed, and BLAS goes over it twice */
     /* Converting and packing halves pays from so many sums and multiplications. */
     HALF_LEAST_SUMS = 8,
     SMALL_HALF_MULS = 128,
@@ -66,6 +68,7 @@ enum {
     COPY_MOST_BYTES = 512 << 10,
     COPY_LEAST_ROW_BYTES = 16, /* shorter rows are not worth vectors */
     COPY_LONG_DOT = 32,
+    COPY_MOST_ASPECT = 16, /* columns for each row that reads the copy again, of floats */
 
     /* ---- blocks; any from a half to four times as large made no difference beyond the noise ---- */
     PANEL_BYTES = 24 << 10,  /* of one panel of b, in the first level of cache */

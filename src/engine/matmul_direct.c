@@ -6,6 +6,8 @@
 #include "matmul_split.h"
 #include "memory/workspace.h"
 
+#include <stdbool.h>
+
 /* Vectors need contiguous columns of b and of c, or contiguous k of a and b. */
 struct copies {
     bool a, b;
@@ -86,6 +88,12 @@ void matmul_direct(const struct matmul_kernel *kernel, const struct product *pro
     workspace_give_back(workspace);
 }
 
+/* Strips are cut from the longer side, but whole rows are written sooner where that is all there is to do. */
+static bool is_cut_by_columns(const struct matmul_kernel *kernel, const struct product *x)
+{
+    return x->n >= x->m && kernel->kind != 'f';
+}
+
 struct strips {
     const struct matmul_kernel *kernel;
     const struct product *product;
@@ -95,7 +103,7 @@ static void run_strips(void *context, ptrdiff_t first, ptrdiff_t count)
 {
     const struct strips *strips = context;
     struct product x = *strips->product;
-    const bool by_columns = x.n >= x.m;
+    const bool by_columns = is_cut_by_columns(strips->kernel, &x);
     ptrdiff_t *const side = by_columns ? &x.n : &x.m;
     const ptrdiff_t before = first * STRIP_SIDE, left = *side - before;
     *side = left < count * STRIP_SIDE ? left : count * STRIP_SIDE;
@@ -113,6 +121,6 @@ void matmul_strips(const struct policy *policy, const struct matmul_kernel *kern
                    const struct product *product, int threads)
 {
     struct strips strips = {kernel, product};
-    const ptrdiff_t longer = product->n >= product->m ? product->n : product->m;
-    matmul_split(policy, (longer + STRIP_SIDE - 1) / STRIP_SIDE, threads, run_strips, &strips);
+    const ptrdiff_t side = is_cut_by_columns(kernel, product) ? product->n : product->m;
+    matmul_split(policy, (side + STRIP_SIDE - 1) / STRIP_SIDE, threads, run_strips, &strips);
 }
