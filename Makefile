@@ -9,7 +9,8 @@ build := $(CURDIR)/build
 # Meson finds numpy-config and ninja, and pytest the tools it starts, by PATH.
 in_venv := PATH="$(venv)/bin:$$PATH"
 pip := $(venv)/bin/pip --disable-pip-version-check install --quiet $(SETUP_ARGS:%=-Csetup-args=%)
-c_files := $(wildcard src/*/*.[ch] src/*/*/*.[ch] src/*/*/*.cu tests/*/*.[ch])
+c_files := $(wildcard src/*/*.[ch] src/*/*/*.[ch] src/*/*/*.cu src/*/_template/src/*/*.c tests/*/*.[ch])
+c_files += $(wildcard $(addprefix examples/tutorial/*/*.,c h cpp cu cuh))
 
 .PHONY: bench test lint asv clean system install-test install-bench
 .DELETE_ON_ERROR:

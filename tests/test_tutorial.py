@@ -24,7 +24,7 @@ NEEDS = {
 }
 BLOCK = re.compile(r"(?:<!-- needs ([\w-]+) -->\n)?^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COMMANDS = ("sh", "console")
-SHOWN = ("c", "cpp", "cuda", "python", "meson", "json")
+SHOWN = ("c", "cpp", "cuda", "python", "meson", "toml")
 SECONDS = 300
 
 REPOSITORY_FOR_ASV = """

@@ -40,6 +40,7 @@ def test_distance(dtype):
     assert result.dtype == dtype and result.shape == (5, 1)
     assert close(result, expected)
     assert close(own.distance(a[..., ::-1], b[..., ::-1]), expected)
+    assert close(own.distance(a, np.repeat(b, 2, axis=-1)[..., ::2]), expected)
 
 
 def test_distance_broadcasts_all_but_the_last_axes():
