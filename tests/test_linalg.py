@@ -326,6 +326,49 @@ def test_errors(name, text):
             getattr(module, name)(*args)
 
 
+PATTERNS = {
+    "first": slice(1),
+    "last": slice(-1, None),
+    "three in a row": slice(40, 43),
+    "a hundred in a row": slice(20, 120),
+    "every other": slice(None, None, 2),
+    "all": slice(None),
+}
+
+
+@pytest.mark.usefixtures("threads_always")
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_matrices_that_kernels_leave(pattern, dtype):
+    """They are LAPACK's, wherever they are: singular ones, infinities, very large ones."""
+    patterns = PATTERNS[pattern]
+    for n in (2, 3, 4, 7):
+        plain = np.rint(positive(random(pattern, n), (150,), n) * 4).astype(dtype)
+        singular, infinite, large = plain.copy(), plain.copy(), plain.copy()
+        singular[patterns, -1] = singular[patterns, 0]
+        infinite[patterns, 0, 0] = np.inf
+        large[patterns] *= 2.0 ** (100 if dtype in "fF" else 900)
+        for a, names in (
+            (singular, ("slogdet", "det")),
+            (infinite, ("slogdet", "det")),
+            (large, ("inv", "cholesky", "slogdet", "det")),
+        ):
+            for name in names:
+                with np.errstate(all="ignore"):
+                    ours, theirs = getattr(linalg, name)(a), getattr(np.linalg, name)(a)
+                if name == "slogdet":
+                    ours, theirs = np.stack(ours, axis=-1), np.stack(theirs, axis=-1)
+                assert_each_close(ours, theirs, 2e3 * np.finfo(dtype).eps)
+
+
+def assert_each_close(ours, theirs, tolerance):
+    with np.errstate(all="ignore"):
+        size = np.max(np.abs(theirs), axis=tuple(range(1, theirs.ndim)), keepdims=True)
+        close = np.abs(ours - theirs) <= tolerance * np.minimum(size, np.finfo("d").max)
+    both_nan = np.isnan(ours) & np.isnan(theirs)
+    assert np.all(close | (ours == theirs) | both_nan)
+
+
 def hilbert(n):
     return 1 / (np.arange(n)[:, None] + np.arange(n) + 1.0)
 
