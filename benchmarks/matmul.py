@@ -2,12 +2,17 @@
 
     python benchmarks/matmul.py table        # what decides, per instruction set, threads
     python benchmarks/matmul.py sweep thin small --dtypes int32,float16 --threads 2
+    python benchmarks/matmul.py floats vectors short stacks --threads 1
+
+`floats` gives the share of the peak of so many cores, `vectors` that of memory's bandwidth. Plain
+C (`peak.c`) measures both in the same run. MKL is compared where it is installed.
 
 NumPy is left out of a cell where one product would take it longer than --limit seconds, as its
 loops get slower still with the size. A cell in which ours is slower is marked.
 """
 
 import argparse
+import ctypes
 import importlib.util
 import json
 import os
@@ -15,9 +20,11 @@ import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import measuring
 import numpy as np
+import peak
 from measuring import Call
 
 import numc_ufuncs as nc
@@ -55,6 +62,8 @@ def values(dtype, shape, seed):
     if dtype == "bool":
         return rng.random(shape) < 0.5
     kind = np.dtype(dtype).kind
+    if kind == "c":
+        return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
     return (rng.standard_normal(shape) if kind == "f" else rng.integers(-99, 99, shape)).astype(
         dtype
     )
@@ -88,7 +97,46 @@ def thin_cells(dtypes):
         yield f"{dtype} 1000 of 12x12", dtype, (1000, 12, 12), (1000, 12, 12)
 
 
-PARTS = {"table": table_cells, "sweep": sweep_cells, "thin": thin_cells, "small": small_cells}
+def float_cells(_dtypes):
+    for dtype in ("float32", "float64"):
+        for n in (128, 256, 512, 1024, 2048):
+            yield f"{dtype} {n}", dtype, (n, n), (n, n)
+
+
+def vector_cells(_dtypes):
+    """The larger operand is read once; no other traffic counts."""
+    n = 4096
+    for dtype in ("float32", "float64", "complex64", "complex128"):
+        for thin in (2, 4, 8):
+            yield f"{dtype} {n}x{n}x{thin}", dtype, (n, n), (n, thin)
+        yield f"{dtype} 4x{n}x{n}", dtype, (4, n), (n, n)
+        yield f"{dtype} matrix, vector", dtype, (n, n), (n,)
+        yield f"{dtype} vector, matrix", dtype, (n,), (n, n)
+
+
+def short_cells(_dtypes):
+    """What is written is most of it."""
+    for dtype in ("float32", "float64"):
+        for k in (1, 4, 8, 16):
+            yield f"{dtype} 2000x{k}x2000", dtype, (2000, k), (k, 2000)
+
+
+def stack_cells(_dtypes):
+    for dtype in ("float32", "float64", "complex128"):
+        yield f"{dtype} 220x250 of 1x270", dtype, (220, 250, 1, 270), (270, 270)
+        yield f"{dtype} 270x270, 5000 of 270", dtype, (270, 270), (5000, 270, 1)
+
+
+PARTS = {
+    "table": table_cells,
+    "sweep": sweep_cells,
+    "thin": thin_cells,
+    "small": small_cells,
+    "floats": float_cells,
+    "vectors": vector_cells,
+    "short": short_cells,
+    "stacks": stack_cells,
+}
 
 
 def once(call):
@@ -115,7 +163,8 @@ def measure(name, dtype, shape_a, shape_b, limit):
     b = a.swapaxes(-1, -2) if shape_b == "transposed" else values(dtype, shape_b, 2)
     operands = {"a": a, "b": b}
     ours = Call("f(a, b)", {"f": nc.matmul, **operands})
-    cell = {"cell": name, "operations": operations(a, b)}
+    cell = {"cell": name, "dtype": dtype, "operations": operations(a, b)}
+    cell["read_bytes"] = max(a.nbytes, b.nbytes)
     expected = cell["operations"] / 2 * numpys_rate(dtype)
     if expected * (1 if a.size < 10**6 else 5) > limit:
         ours()
@@ -123,7 +172,7 @@ def measure(name, dtype, shape_a, shape_b, limit):
         return {**cell, "our_seconds": statistics.median(samples["ours"]), "numpy_least": expected}
     numpys = Call("f(a, b)", {"f": np.matmul, **operands})
     cell["same"] = agree(numpys(), ours(), a.shape[-1])
-    calls = {"numpy": numpys, "ours": ours, **torch_calls(a, b)}
+    calls = {"numpy": numpys, "ours": ours, **torch_calls(a, b), **mkl_calls(a, b)}
     samples = measuring.in_rounds(calls, SECONDS, PAUSE_SECONDS)
     cell |= measuring.compared(samples.pop("numpy"), samples.pop("ours"))
     return {**cell, "peers": {name: statistics.median(of) for name, of in samples.items()}}
@@ -131,7 +180,7 @@ def measure(name, dtype, shape_a, shape_b, limit):
 
 def agree(theirs, ours, k):
     """Whether they are equal; sums of k floats of about 1 have an order of their own in each."""
-    if theirs.dtype.char not in "fd":
+    if theirs.dtype.char not in "fdFD":
         return np.array_equal(theirs, ours)
     return np.allclose(theirs, ours, rtol=0, atol=4 * k * np.finfo(theirs.dtype).eps)
 
@@ -151,12 +200,50 @@ def torch_calls(a, b):
     return {name: call for name, call in calls.items() if runs(call)}
 
 
+def mkl_calls(a, b):
+    """MKL's own product of two matrices, where it is installed."""
+    library = mkl()
+    if library is None or a.dtype.char not in "fd" or not a.ndim == b.ndim == 2:
+        return {}
+    c = np.empty((a.shape[0], b.shape[1]), a.dtype)
+    (m, k), n = a.shape, b.shape[1]
+    if not (a.flags.c_contiguous and b.flags.c_contiguous):
+        return {}
+    gemm = library.cblas_sgemm if a.dtype.char == "f" else library.cblas_dgemm
+    real = ctypes.c_float if a.dtype.char == "f" else ctypes.c_double
+    pointer = ctypes.c_void_p
+    rows, plain = 101, 111  # CblasRowMajor, CblasNoTrans
+    arguments = (rows, plain, plain, m, n, k, real(1), pointer(a.ctypes.data), k,
+                 pointer(b.ctypes.data), n, real(0), pointer(c.ctypes.data), n)  # fmt: skip
+    return {"MKL": Call("f(*arguments)", {"f": gemm, "arguments": arguments, "kept": (a, b, c)})}
+
+
+def mkl(found=[]):  # noqa: B006
+    if not found:
+        paths = sorted(Path(sys.prefix, "lib").glob("libmkl_rt.so*"))
+        found.append(ctypes.CDLL(str(paths[0])) if paths else None)
+        if paths:
+            found[0].MKL_Set_Num_Threads(nc.info()["threads"])
+    return found[0]
+
+
 def runs(call):
     try:
         call()
     except RuntimeError:  # not for this dtype, or not for this shape
         return False
     return True
+
+
+def shares(part, cell, limits):
+    """Of what plain C does in this run."""
+    if part == "floats":
+        most, done, what = limits[cell["dtype"]], cell["operations"], "FMA peak"
+    else:
+        most, done, what = limits["read"], cell["read_bytes"], "reading"
+    sides = {"ours": cell["our_seconds"], "NumPy": cell["numpy_seconds"], **cell["peers"]}
+    each = (f"{name} {done / seconds / most:.0%}" for name, seconds in sides.items())
+    return f"   of {what}: " + ", ".join(each)
 
 
 def line(cell, asked=None):
@@ -218,6 +305,15 @@ def main():
     nc.set_config(threads=options.threads, device="cpu")
     print(f"NumPy {np.__version__}, {nc.info()['isa']}, threads: {options.threads}")
     print(f"BLAS {_bench.blas()}")
+    if "OPENBLAS_CORETYPE" in os.environ:
+        print("OPENBLAS_CORETYPE is set: it may hold NumPy's BLAS back", file=sys.stderr)
+    limits = None
+    if not {"floats", "vectors"}.isdisjoint(options.parts):
+        limits = peak.measured(nc.info()["threads"])
+        print(
+            f"peak: float32 {limits['float32'] / 1e9:.1f} GOP/s, float64 "
+            f"{limits['float64'] / 1e9:.1f} GOP/s, reading {limits['read'] / 1e9:.1f} GB/s"
+        )
     cells = []
     for part in options.parts:
         for cell in PARTS[part](options.dtypes):
@@ -225,7 +321,9 @@ def main():
             if part == "table" and options.column is not None:
                 asked = {row[0]: row[3 + options.column] for row in TABLE}[cell[0]]
             cells.append(measure(*cell, options.limit))
-            print(line(cells[-1], asked), flush=True)
+            has_share = part in ("floats", "vectors") and "ratio" in cells[-1]
+            share = shares(part, cells[-1], limits) if has_share else ""
+            print(line(cells[-1], asked) + share, flush=True)
         if part == "table":
             rate_of_float32()
     if options.json:

@@ -124,6 +124,20 @@ def test_product_with_own_transpose_stays_symmetric(code):
             assert np.array_equal(product, product.T)
 
 
+@pytest.mark.parametrize("code", "FD")
+def test_conjugated_rows(code):
+    rng = np.random.default_rng(8)
+    for name, a_shape, b_shape in (
+        ("vecmat", (30, 120), (120, 200)),
+        ("vecmat", (30, 1, 120), (120, 200)),
+        ("vecdot", (5, 9000), (9000,)),
+        ("vecdot", (9000,), (5, 9000)),
+    ):
+        a, b = (random_values(rng, code, shape, finite=True) for shape in (a_shape, b_shape))
+        exact, tolerance = wanted(name, a, b)
+        assert same(getattr(nc, name)(a, b), exact, tolerance), (name, a_shape)
+
+
 @pytest.mark.parametrize("code", "dF")
 def test_copied_rows_in_several_parts(code):
     # Windows overlap: BLAS takes no such matrix. More than what is copied at a time.
