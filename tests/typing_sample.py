@@ -6,6 +6,7 @@ import numpy as np
 
 import numc_ufuncs as nc
 from numc_ufuncs import config, exp, parallel, set_config
+from numc_ufuncs.linalg import LinAlgError, eigh
 
 
 def takes_ufunc(ufunc: np.ufunc) -> np.ufunc:
@@ -38,10 +39,16 @@ set_config(memory="cached")
 with config(memory="system"):
     released: int = nc.memory.release()
 
+inverse: np.ndarray[Any, Any] = nc.linalg.inv(np.eye(3))
+sign = nc.linalg.slogdet(np.eye(3)).sign
+vectors: Any = eigh(np.eye(3)).eigenvectors
+error: ValueError = LinAlgError()
+
 # Each ignored line must be an error: an ignore that is not needed is reported.
 set_config(threads="4")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 set_config(memory="kept")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 set_config(device="tpu")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+nc.linalg.nosuch(1)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
 takes_ufunc(nc.nosuch)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
 set_config(cores=4)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 parallel(len)  # type: ignore[type-var]  # pyright: ignore[reportArgumentType]

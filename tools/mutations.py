@@ -20,6 +20,8 @@ TESTS = [
     "test_reduce.py",
     "test_accumulate.py",
     "test_parallel.py",
+    "test_gufuncs.py",
+    "test_linalg.py",
     "test_threads.py",
     "test_matmul.py",
     "test_offload.py",
@@ -268,6 +270,31 @@ MUTATIONS = {
         "src/engine/gather.c",
         "conversion->convert(from, axis.step, to, axis.n, false);",
         "conversion->convert(from, (ptrdiff_t)conversion->from_size, to, axis.n, false);",
+    ),
+    "outputs of a stack that meet": (
+        "src/numpy/stack_loop.c",
+        "if (!items_are_apart(call, op)) {",
+        "if (false && !items_are_apart(call, op)) {",
+    ),
+    "a stack after a failure": (
+        "src/numpy/stack_loop.c",
+        "return !has_failed;",
+        "return true;",
+    ),
+    "what kernels of a stack leave": (
+        "src/numpy/stack_loop.c",
+        "call_function(call, first + i + start, run);",
+        "call_function(call, first + i + start, 1);",
+    ),
+    "overrides of linear algebra": (
+        "src/numc_ufuncs/linalg.py",
+        "first[: 1 + (name in _OF_TWO_ARRAYS)]",
+        "first[:1]",
+    ),
+    "ufuncs of linear algebra under one name": (
+        "src/numc_ufuncs/_patch.py",
+        "(*found.get(function, ()), ufunc)",
+        "(ufunc,)",
     ),
 }
 
