@@ -1,6 +1,8 @@
 """How many threads run, after fork, among other threads, and under every kind of limit."""
 
 import concurrent.futures
+import ctypes.util
+import importlib.util
 import json
 import multiprocessing
 import os
@@ -8,11 +10,11 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import _numc_test
 import numpy as np
 import pytest
-import threadpoolctl
 
 import numc_ufuncs as nc
 
@@ -70,18 +72,100 @@ class TestLimit:
         assert threads == 1
         assert "CPUs" in reason
 
-    def test_threadpoolctl(self):
-        x = np.ones(BIG)
-        with threadpoolctl.threadpool_limits(limits=1, user_api="openmp"):
-            assert nc.get_config()["threads"] == 1
-            nc.add(x, x)
-        with threadpoolctl.threadpool_limits(limits=2, user_api="openmp"):
-            cpus = len(os.sched_getaffinity(0))
-            assert nc.get_config()["threads"] == min(2, cpus)
-
     def test_config_exceeds_the_cpus(self):
         with nc.config(threads=37):
             assert nc.get_config()["threads"] == 37
+
+
+def openmp_runtime():
+    """The file of one: of scikit-learn's wheels, under a name of their own, or the system's."""
+    package = importlib.util.find_spec("sklearn")
+    folder = Path(package.origin).parents[1] if package is not None else Path()
+    files = folder.glob("scikit_learn.libs/libgomp*.so*")
+    return next(map(str, files), None) or ctypes.util.find_library("gomp")
+
+
+THREADPOOLCTL = """
+import ctypes, threadpoolctl
+runtime = ctypes.CDLL(os.environ["RUNTIME"], mode=os.RTLD_LOCAL)
+_numc_test.read_quota(os.environ["ROOT"])
+_numc_test.set_parallel_threshold(1)
+x, seen = np.ones(10_000), []
+for limit in (1, 2, 1):
+    with threadpoolctl.threadpool_limits(limits=limit, user_api="openmp"):
+        threads, before = nc.get_config()["threads"], nc._core.regions()
+        nc.add(x, x)
+        seen.append((threads, nc._core.regions() - before))
+print(json.dumps([seen, nc.info()["threads_reason"]]))
+"""
+
+# What the compiler makes of `#pragma omp parallel` is a call of this function.
+PARALLEL = """
+import ctypes, threading
+_numc_test.set_parallel_threshold(1)
+nc.set_config(threads=2)
+x, seen = np.ones(10_000), []
+def use():
+    before = nc._core.regions()
+    assert (nc.add(x, x) == 2).all()
+    return nc._core.regions() - before
+outside = [use()]
+runtime = ctypes.CDLL(os.environ["RUNTIME"], mode=os.RTLD_LOCAL)
+one_at_a_time = threading.Lock()
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def body(_):
+    with one_at_a_time:
+        seen.append(use())
+runtime.GOMP_parallel(body, None, ctypes.c_uint(3), ctypes.c_uint(0))
+outside.append(use())
+print(json.dumps([seen, outside]))
+"""
+
+
+class TestOpenMP:
+    """Of runtimes that others have loaded: the extension brings none."""
+
+    @pytest.fixture
+    def runtime(self):
+        found = openmp_runtime()
+        if found is None:
+            pytest.skip("no OpenMP runtime")
+        return {**WITHOUT, "RUNTIME": found}
+
+    def test_none_is_loaded(self):
+        code = "print(json.dumps(open('/proc/self/maps').read()))"
+        maps, _ = run(code)
+        assert "numc_ufuncs/_core" in maps
+        assert not [line for line in maps.splitlines() if "gomp" in line or "libomp" in line]
+
+    @pytest.mark.parametrize("bad", ["", "many", "0", "-1", "1x"])
+    def test_bad_variables_limit_nothing(self, bad):
+        (threads, _), _ = run(LIMIT, **{**WITHOUT, "OMP_NUM_THREADS": bad})
+        assert threads == len(os.sched_getaffinity(0))
+
+    @pytest.mark.parametrize("name", ["OMP_NUM_THREADS", "OMP_THREAD_LIMIT"])
+    def test_a_list(self, name):
+        (threads, reason), _ = run(LIMIT, **{**WITHOUT, name: "1,4"})
+        assert threads == 1
+        if len(os.sched_getaffinity(0)) > 1:
+            assert reason == name
+
+    def test_limits_in_a_runtime_that_is_loaded_later(self, runtime):
+        (seen, reason), _ = run(THREADPOOLCTL, **runtime)
+        most = min(2, len(os.sched_getaffinity(0)))
+        assert seen == [[1, 0], [most, most - 1], [1, 0]]
+        assert reason == "CPUs that this thread may run on"
+
+    def test_a_runtime_has_read_the_environment(self, runtime):
+        (seen, reason), _ = run(THREADPOOLCTL, **{**runtime, "OMP_NUM_THREADS": "1"})
+        assert [threads for threads, _ in seen] == [1, min(2, len(os.sched_getaffinity(0))), 1]
+        if len(os.sched_getaffinity(0)) > 1:
+            assert reason == "omp_get_max_threads(): OMP_NUM_THREADS or threadpoolctl"
+
+    def test_callers_within_its_parallel_regions_get_no_threads(self, runtime):
+        (seen, outside), _ = run(PARALLEL, **runtime)
+        assert seen == [0] * 3
+        assert outside == [1] * 2
 
 
 def fake_cgroup(root, groups, files):

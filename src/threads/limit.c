@@ -1,12 +1,13 @@
 /* How many threads a call may use. */
 #include "cgroup.h"
 #include "limit.h"
+#include "openmp.h"
 #include "region.h"
 
 #include <limits.h>
-#include <omp.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 static _Atomic int for_process;
 static _Thread_local int for_this_thread;
@@ -16,6 +17,7 @@ static int from_cgroup;
 void threads_initialize(int most, const char *cgroup_root)
 {
     region_initialize();
+    openmp_initialize();
     upper_limit = most;
     threads_read_quota(cgroup_root);
 }
@@ -64,14 +66,15 @@ int threads_cpus(void)
             return count;
         }
     }
-    return INT_MAX;
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 && online < INT_MAX ? (int)online : 1;
 }
 
 struct thread_limit threads_limit_by_default(void)
 {
-    /* threadpoolctl and OMP_NUM_THREADS set what omp_get_max_threads() returns. */
-    struct thread_limit limit = {omp_get_max_threads(),
-                                 "omp_get_max_threads(): OMP_NUM_THREADS or threadpoolctl"};
+    struct thread_limit limit;
+    openmp_find();
+    limit.threads = openmp_limit(&limit.reason);
     const int affinity = threads_cpus();
     if (affinity <= limit.threads) {
         limit = (struct thread_limit){affinity, "CPUs that this thread may run on"};

@@ -5,8 +5,8 @@
 
 #include "clock.h"
 #include "futex.h"
+#include "openmp.h"
 
-#include <omp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -108,6 +108,7 @@ static void answer(struct worker *worker, bool slept)
     if (slept) {
         leave_the_caller(team);
     }
+    openmp_use_one_thread(); /* loops of other packages may call it */
     const unsigned resets_before = atomic_load(&resets);
     team->task(team->context, worker->index);
     if (atomic_load(&resets) != resets_before) {
@@ -168,7 +169,6 @@ static bool rest(struct worker *worker, unsigned seen_epoch)
 static void *work(void *of)
 {
     struct worker *worker = of;
-    omp_set_num_threads(1); /* for what loops of other packages call here */
     for (;;) {
         const unsigned seen_epoch = atomic_load(&worker->call_epoch);
         unsigned state = atomic_load(&worker->state);

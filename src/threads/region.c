@@ -1,10 +1,10 @@
 /* Runs a function on several threads, and keeps concurrent callers within the machine. */
 #include "clock.h"
+#include "openmp.h"
 #include "pool.h"
 #include "region.h"
 
 #include <fenv.h>
-#include <omp.h>
 #include <pthread.h>
 
 enum {
@@ -46,9 +46,17 @@ void region_initialize(void)
     pthread_once(&once, install_fork_handler);
 }
 
+static bool is_within_none(void)
+{
+    return !inside && !openmp_in_parallel();
+}
+
 bool region_available(void)
 {
-    return !inside && !omp_in_parallel();
+    if (!inside) {
+        openmp_find();
+    }
+    return is_within_none();
 }
 
 bool region_is_cold(int threads)
@@ -128,7 +136,7 @@ static int run_with_workers(const struct policy *policy, int workers, region_sha
 
 int region_run(const struct policy *policy, int threads, region_share *share, void *context)
 {
-    if (threads <= 1 || !region_available()) {
+    if (threads <= 1 || !is_within_none()) {
         share(context, 0);
         return 1;
     }
