@@ -3,7 +3,7 @@
 
 /* x - sum of a[j] * conj(b[j]). Summed by halves, before they are subtracted, most products are rounded to
  * less than what is left of x. */
-INLINE number minus_products(number x, const number *a, const number *b, ptrdiff_t count)
+INLINE number row_minus_products(number x, const number *a, const number *b, ptrdiff_t count)
 {
     number_sum even = zero_sum(), odd = zero_sum();
     for (ptrdiff_t j = 0; j + 1 < count; j += 2) {
@@ -25,7 +25,7 @@ INLINE vector_mask factorize(number *a, ptrdiff_t n)
     for (ptrdiff_t k = 0; k < n; k++) {
         number *row = a + k * n;
         const vector diagonal = real_part(row[k]);
-        const vector length = root(real_part(minus_products(row[k], row, row, k)));
+        const vector length = root(real_part(row_minus_products(row[k], row, row, k)));
         const vector reciprocal = splat(1) / length;
         check.column_sizes[k] = diagonal;
         check_pivot(&check, diagonal * reciprocal * reciprocal);
@@ -35,7 +35,7 @@ INLINE vector_mask factorize(number *a, ptrdiff_t n)
             row[j] = number_of(splat(0));
         }
         for (ptrdiff_t i = k + 1; i < n; i++) {
-            const number x = minus_products(a[i * n + k], a + i * n, row, k);
+            const number x = row_minus_products(a[i * n + k], a + i * n, row, k);
             a[i * n + k] = real_quotient(x, length, reciprocal);
             check.irregular |= irregular_number(a[i * n + k]);
         }

@@ -64,6 +64,18 @@ INLINE number number_minus_product(number c, number a, number b)
                     minus_product(minus_product(c.im, a.re, b.im), a.im, b.re)};
 }
 
+/* Whether products are better summed by two before they are subtracted: of four parts, not all can be fused
+ * with one difference. */
+#define PAIRS_ARE_EXACTER(n) ((n) > 4)
+
+/* c - (a * x + b * y) */
+INLINE number number_minus_products(number c, number a, number x, number b, number y)
+{
+    const vector re = plus_product(minus_product(a.re * x.re, a.im, x.im), b.re, y.re);
+    const vector im = plus_product(plus_product(a.re * x.im, a.im, x.re), b.re, y.im);
+    return (number){c.re - minus_product(re, b.im, y.im), c.im - plus_product(im, b.im, y.re)};
+}
+
 /* Of products with conjugates: of each two parts by itself. */
 typedef struct complex_sum {
     vector re_re, im_im, im_re, re_im;

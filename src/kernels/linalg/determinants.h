@@ -6,14 +6,15 @@ INLINE vector signs_of_swaps(vector_mask odd)
     return select_lanes(odd, splat(-1), splat(1));
 }
 
-static vector_mask det_group(const struct linalg_stack *stack, const struct lane_group *group)
+INLINE vector_mask det_group(const struct linalg_stack *stack, const struct lane_group *group,
+                             bool by_pairs)
 {
     number a[MOST_N * MOST_N];
     const ptrdiff_t n = stack->n;
     divisor pivots[MOST_N];
     struct pivot_check check;
     load_numbers(&stack->operand[0], group, n, n, a);
-    const vector_mask odd = eliminate(a, NULL, n, 0, pivots, &check);
+    const vector_mask odd = eliminate(a, NULL, n, 0, pivots, &check, by_pairs);
     number det = number_of(signs_of_swaps(odd));
     for (ptrdiff_t k = 0; k < n; k++) {
         det = product(det, pivots[k].value);
@@ -24,9 +25,11 @@ static vector_mask det_group(const struct linalg_stack *stack, const struct lane
     return check.irregular | irregular_number(det);
 }
 
+BOTH_WAYS(det)
+
 static uint64_t det(const struct linalg_stack *stack)
 {
-    return compute_groups(stack, det_group);
+    return COMPUTE_GROUPS(stack, det);
 }
 
 /* log(x * 2^exponent), also where that is too large or small for a double. */
@@ -37,14 +40,15 @@ static double log_of_scaled(double x, int exponent)
                                                : log(x) + exponent * log_2;
 }
 
-static vector_mask slogdet_group(const struct linalg_stack *stack, const struct lane_group *group)
+INLINE vector_mask slogdet_group(const struct linalg_stack *stack, const struct lane_group *group,
+                                 bool by_pairs)
 {
     number a[MOST_N * MOST_N];
     const ptrdiff_t n = stack->n;
     divisor pivots[MOST_N];
     struct pivot_check check;
     load_numbers(&stack->operand[0], group, n, n, a);
-    const vector_mask odd = eliminate(a, NULL, n, 0, pivots, &check);
+    const vector_mask odd = eliminate(a, NULL, n, 0, pivots, &check, by_pairs);
     number det = number_of(signs_of_swaps(odd));
     vector_mask exponent = {0};
     for (ptrdiff_t k = 0; k < n; k++) {
@@ -66,7 +70,9 @@ static vector_mask slogdet_group(const struct linalg_stack *stack, const struct 
     return check.irregular;
 }
 
+BOTH_WAYS(slogdet)
+
 static uint64_t slogdet(const struct linalg_stack *stack)
 {
-    return compute_groups(stack, slogdet_group);
+    return COMPUTE_GROUPS(stack, slogdet);
 }

@@ -4,9 +4,8 @@
 
 #include "lane_transpose.h"
 
-enum {
-    MOST_N = 8 /* order of a matrix */
-};
+/* Order of a matrix: up to here LAPACK is slower, and two matrices take no more than 80 KB of the stack. */
+enum { MOST_N = LANE_BYTES >= 32 && PARTS == 1 ? 24 : 16 };
 
 /* The matrices of a stack that are computed together. Lanes without one repeat the last. */
 struct lane_group {

@@ -59,6 +59,16 @@ INLINE number number_minus_product(number c, number a, number b)
     return minus_product(c, a, b);
 }
 
+/* Whether products are better summed by two before they are subtracted. A fused product is not rounded, but
+ * each difference is, to more than the sum. */
+#define PAIRS_ARE_EXACTER(n) ((n) > 8)
+
+/* c - (a * x + b * y) */
+INLINE number number_minus_products(number c, number a, number x, number b, number y)
+{
+    return c - plus_product(a * x, b, y);
+}
+
 /* Of products with conjugates. */
 typedef struct real_sum {
     vector re;

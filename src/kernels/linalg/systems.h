@@ -4,16 +4,17 @@
 /* Right-hand sides that are solved for together: the elimination is done again for the next ones. */
 enum { MOST_COLUMNS = MOST_N };
 
-INLINE vector_mask solve_lanes(number *a, number *b, ptrdiff_t n, ptrdiff_t columns)
+INLINE vector_mask solve_lanes(number *a, number *b, ptrdiff_t n, ptrdiff_t columns, bool by_pairs)
 {
     divisor pivots[MOST_N];
     struct pivot_check check;
-    eliminate(a, b, n, columns, pivots, &check);
-    substitute(a, b, n, columns, pivots, &check);
+    eliminate(a, b, n, columns, pivots, &check, by_pairs);
+    substitute(a, b, n, columns, pivots, &check, by_pairs);
     return check.irregular;
 }
 
-static vector_mask inv_group(const struct linalg_stack *stack, const struct lane_group *group)
+INLINE vector_mask invert_group(const struct linalg_stack *stack, const struct lane_group *group,
+                                bool by_pairs)
 {
     number a[MOST_N * MOST_N], b[MOST_N * MOST_N];
     const ptrdiff_t n = stack->n;
@@ -21,17 +22,20 @@ static vector_mask inv_group(const struct linalg_stack *stack, const struct lane
     for (ptrdiff_t i = 0; i < n * n; i++) {
         b[i] = number_of(splat(i % (n + 1) == 0 ? 1 : 0));
     }
-    const vector_mask irregular = solve_lanes(a, b, n, n);
+    const vector_mask irregular = solve_lanes(a, b, n, n, by_pairs);
     store_numbers(&stack->operand[1], group, n, n, b);
     return irregular;
 }
 
+BOTH_WAYS(invert)
+
 static uint64_t inv(const struct linalg_stack *stack)
 {
-    return compute_groups(stack, inv_group);
+    return COMPUTE_GROUPS(stack, invert);
 }
 
-static vector_mask solve_group(const struct linalg_stack *stack, const struct lane_group *group)
+INLINE vector_mask solve_group(const struct linalg_stack *stack, const struct lane_group *group,
+                               bool by_pairs)
 {
     number a[MOST_N * MOST_N], b[MOST_N * MOST_COLUMNS];
     const ptrdiff_t n = stack->n;
@@ -42,7 +46,7 @@ static vector_mask solve_group(const struct linalg_stack *stack, const struct la
         const ptrdiff_t columns = left < MOST_COLUMNS ? left : MOST_COLUMNS;
         load_numbers(&stack->operand[0], group, n, n, a);
         load_numbers(&in, group, n, columns, b);
-        irregular |= solve_lanes(a, b, n, columns);
+        irregular |= solve_lanes(a, b, n, columns, by_pairs);
         store_numbers(&out, group, n, columns, b);
         in.data += columns * in.column_step;
         out.data += columns * out.column_step;
@@ -50,9 +54,11 @@ static vector_mask solve_group(const struct linalg_stack *stack, const struct la
     return irregular;
 }
 
+BOTH_WAYS(solve)
+
 static uint64_t solve(const struct linalg_stack *stack)
 {
-    return compute_groups(stack, solve_group);
+    return COMPUTE_GROUPS(stack, solve);
 }
 
 static uint64_t solve1(const struct linalg_stack *stack)
@@ -61,5 +67,5 @@ static uint64_t solve1(const struct linalg_stack *stack)
     one_column.columns = 1;
     one_column.operand[1].column_step = one_column.operand[2].column_step =
         PARTS * (ptrdiff_t)sizeof(element);
-    return compute_groups(&one_column, solve_group);
+    return COMPUTE_GROUPS(&one_column, solve);
 }
