@@ -6,6 +6,7 @@
 #include "matmul_direct.h"
 #include "matmul_packed.h"
 #include "matmul_split.h"
+#include "product_steps.h"
 
 #include <string.h>
 
@@ -98,32 +99,6 @@ static void plan_fallback(struct matmul_plan *plan, const struct matmul_dtype *d
 
 /* ---- the order of rows and columns ---- */
 
-/* Axes of one element count as contiguous, whatever their step. */
-static void normalise(struct product *x, ptrdiff_t size)
-{
-    if (x->m == 1) {
-        x->a.row_step = x->c.row_step = size;
-    }
-    if (x->k == 1) {
-        x->a.column_step = x->b.row_step = size;
-    }
-    if (x->n == 1) {
-        x->b.column_step = x->c.column_step = size;
-    }
-}
-
-static struct strided transposed(struct strided x)
-{
-    return (struct strided){x.data, x.batch_step, x.column_step, x.row_step};
-}
-
-/* The same product, computed as c^T = b^T a^T. */
-static void transpose(struct product *x)
-{
-    *x = (struct product){x->batch,        x->n, x->m, x->k, transposed(x->b), transposed(x->a),
-                          transposed(x->c)};
-}
-
 /* Register tiles and vectors run along rows of c: they should be long, and contiguous. */
 static bool wants_transposition(const struct matmul_kernel *kernel, const struct product *x)
 {
@@ -151,9 +126,12 @@ static bool is_own_transpose(const struct product *x)
 
 /* BLAS computes what fits the caches as fast, and on one thread reads a matrix for one vector as fast. In a
  * stack its threads would begin and end with each product. */
-static bool gains_by_thin(const struct product *x, ptrdiff_t size, int threads)
+static bool gains_by_thin(const struct product *x, ptrdiff_t size, bool packs, int threads)
 {
     const double bytes = (double)x->m * (double)x->k * (double)size;
+    if (x->m < THIN_LEAST_PACKED_FOR && packs) {
+        return false; /* making b contiguous would take as long as the product */
+    }
     const bool is_split = threads > 1 && (x->batch == 1 || muls_of(x) > SERIAL_BLAS_VECTOR_MULS);
     return bytes >= THIN_FROM_BYTES
                ? threads > 1 || x->n > 1
@@ -181,19 +159,21 @@ static bool plan_thin(struct matmul_plan *plan, const struct matmul_dtype *dtype
         return false;
     }
     *x = *product;
-    normalise(x, size);
+    product_normalise(x, size);
     const bool is_turned = x->n > x->m;
     if (is_turned) {
-        transpose(x);
+        *x = product_transposed(x);
     }
     const bool by_rows = x->a.row_step == size && x->a.column_step != size;
     const ptrdiff_t parts = dtype->is_complex ? 2 : 1, columns = parts * x->n;
+    const bool packs =
+        !by_rows && (dtype->is_complex || x->b.row_step != size || x->a.column_step != size);
     const ptrdiff_t floats = by_rows ? x->k : parts * x->k;
     const double ns = (double)x->m * (double)x->k * (double)size / THIN_BYTES_PER_NS;
     const int threads = matmul_threads(plan->policy, ns * (double)x->batch);
     if (columns == 0 || columns > MOST_THIN_COLUMNS ||
-        (plan->policy->threshold == 0 &&
-         !(is_deep(dtype->thin, by_rows, columns, floats) && gains_by_thin(x, size, threads)))) {
+        (plan->policy->threshold == 0 && !(is_deep(dtype->thin, by_rows, columns, floats) &&
+                                           gains_by_thin(x, size, packs, threads)))) {
         return false;
     }
     plan->thin = (struct thin_task){
@@ -288,14 +268,14 @@ void matmul_plan(struct matmul_plan *plan, const struct policy *policy,
         plan->way = MATMUL_EMPTY;
         return;
     }
-    normalise(x, (ptrdiff_t)kernel->item_size);
+    product_normalise(x, (ptrdiff_t)kernel->item_size);
     if (x->k == 0) {
         plan->way = MATMUL_ZEROS;
     } else if (suits_stack(kernel, x)) {
         plan->way = MATMUL_STACK;
     } else {
         if (wants_transposition(kernel, x)) {
-            transpose(x);
+            *x = product_transposed(x);
         }
         plan->way = way_of(kernel, x);
     }
@@ -320,7 +300,7 @@ static void run_thin(const struct matmul_plan *plan, const struct product *x)
 {
     struct thin_task task = plan->thin;
     task.product = *x;
-    matmul_thin(plan->policy, &task, plan->threads);
+    thin_run(plan->policy, &task, plan->threads);
 }
 
 static void run_product(const struct matmul_plan *plan, const struct product *x)

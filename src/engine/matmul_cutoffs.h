@@ -51,11 +51,14 @@ enum {
     THIN_FROM_BYTES = 2 << 20, /* of the matrix, or of all in a stack */
     THIN_BYTES_PER_NS = 12,
     THIN_LEAST_K = 64,
-    THIN_LEAST_ROWS = 256, /* where rows are contiguous: of one unit */
+    THIN_LEAST_PACKED_FOR = 16, /* rows that read the packed columns again */
+    THIN_LEAST_ROWS = 256,      /* where rows are contiguous: of one unit */
     THIN_UNIT_ELEMENTS = 65536,
-    THIN_SLAB_ROWS = 16, /* so many times what a unit has at least are enough for threads */
+    THIN_SLAB_ROWS = 16,    /* so many times what a unit has at least are enough for threads */
+    THIN_WIDE_ROWS = 16384, /* so long ones are cut, shorter ones are whole in slabs of k */
     THIN_SLAB_ELEMENTS = 131072,
     THIN_MOST_SLABS = 64,
+    THIN_SLABS_BYTES = 4 << 20, /* of the sums of all slabs */
     THIN_SUMS_BYTES = 32 << 10, /* of sums along rows, of up to eight columns */
     /* What is added one after the other: the error grows with its root. */
     THIN_SUM_K = 256,            /* where sums run along rows */

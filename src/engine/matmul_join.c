@@ -5,18 +5,8 @@
 #include "matmul_cutoffs.h"
 #include "matmul_split.h"
 #include "memory/workspace.h"
+#include "product_steps.h"
 #include "sizes.h"
-
-static struct strided transposed(struct strided x)
-{
-    return (struct strided){x.data, x.batch_step, x.column_step, x.row_step};
-}
-
-static struct product transpose(const struct product *x)
-{
-    return (struct product){x->batch,        x->n, x->m, x->k, transposed(x->b), transposed(x->a),
-                            transposed(x->c)};
-}
 
 /* ---- by other steps ---- */
 
@@ -91,11 +81,11 @@ bool matmul_join(const struct matmul_dtype *dtype, struct product *x)
     if (x->b.batch_step == 0) {
         return join_rows(dtype, x);
     }
-    struct product other = transpose(x);
+    struct product other = product_transposed(x);
     if (!join_rows(dtype, &other)) {
         return false;
     }
-    *x = transpose(&other);
+    *x = product_transposed(&other);
     return true;
 }
 
@@ -146,7 +136,7 @@ static bool copies_pay(const struct matmul_dtype *dtype, const struct product *x
 bool matmul_join_copies(const struct policy *policy, const struct matmul_dtype *dtype,
                         const struct product *product, matmul_compute *compute, const void *context)
 {
-    struct product x = product->b.batch_step == 0 ? *product : transpose(product);
+    struct product x = product->b.batch_step == 0 ? *product : product_transposed(product);
     if (!copies_pay(dtype, &x)) {
         return false;
     }

@@ -240,9 +240,11 @@ static void cut(struct thin_job *job, int threads)
     const double elements = (double)x->m * (double)x->k;
     const ptrdiff_t least = job->by_rows ? THIN_LEAST_ROWS : PACKED_ROWS;
     job->slabs = 1;
-    if (x->m < THIN_SLAB_ROWS * least) {
+    if (x->m < (job->by_rows ? THIN_WIDE_ROWS : THIN_SLAB_ROWS * least)) {
+        const ptrdiff_t of_memory = THIN_SLABS_BYTES / sums_bytes(job, x->m);
+        const ptrdiff_t most = size_max(1, size_min(THIN_MOST_SLABS, of_memory));
         const double slabs = elements / THIN_SLAB_ELEMENTS;
-        job->slabs = slabs < 1 ? 1 : slabs > THIN_MOST_SLABS ? THIN_MOST_SLABS : (ptrdiff_t)slabs;
+        job->slabs = slabs < 1 ? 1 : slabs > (double)most ? most : (ptrdiff_t)slabs;
     }
     job->slab = ceiling(ceiling(x->k, job->slabs), SLAB_MULTIPLE) * SLAB_MULTIPLE;
     while (x->k % job->slab != 0 && x->k % job->slab < job->task->kernel->least_k) {
@@ -253,7 +255,9 @@ static void cut(struct thin_job *job, int threads)
         (ptrdiff_t)(THIN_UNIT_ELEMENTS / (double)size_min(x->k, job->slab));
     const ptrdiff_t of_threads = ceiling(x->m, 4 * (ptrdiff_t)threads);
     job->rows = size_max(least, size_max(of_elements, job->by_rows ? of_threads : 1));
-    job->rows = threads == 1 ? x->m : ceiling(job->rows, least) * least;
+    /* Whole rows of a slab lie next to each other. */
+    const bool is_whole = threads == 1 || (job->by_rows && job->slabs > 1);
+    job->rows = is_whole ? x->m : ceiling(job->rows, least) * least;
     job->units = ceiling(x->m, job->rows);
 }
 
@@ -291,7 +295,7 @@ static struct workspace prepare_b(struct thin_job *job)
     return workspace;
 }
 
-void matmul_thin(const struct policy *policy, const struct thin_task *task, int threads)
+void thin_run(const struct policy *policy, const struct thin_task *task, int threads)
 {
     const struct product *x = &task->product;
     const ptrdiff_t parts = task->is_complex ? 2 : 1;

@@ -14,6 +14,6 @@ struct thin_task {
 };
 
 /* On up to `threads` threads. Results do not depend on how many. */
-void matmul_thin(const struct policy *policy, const struct thin_task *task, int threads);
+void thin_run(const struct policy *policy, const struct thin_task *task, int threads);
 
 #endif

@@ -1,0 +1,40 @@
+/* The steps of a product, said in another way. */
+#ifndef NUMC_PRODUCT_STEPS_H
+#define NUMC_PRODUCT_STEPS_H
+
+#include "kernels/matmul/product.h"
+
+/* Axes of one element count as contiguous, whatever their step. */
+static inline void product_normalise(struct product *x, ptrdiff_t size)
+{
+    if (x->m == 1) {
+        x->a.row_step = x->c.row_step = size;
+    }
+    if (x->k == 1) {
+        x->a.column_step = x->b.row_step = size;
+    }
+    if (x->n == 1) {
+        x->b.column_step = x->c.column_step = size;
+    }
+}
+
+static inline struct strided strided_transposed(struct strided x)
+{
+    return (struct strided){x.data, x.batch_step, x.column_step, x.row_step};
+}
+
+/* The same product, computed as c^T = b^T a^T. */
+static inline struct product product_transposed(const struct product *x)
+{
+    return (struct product){
+        x->batch,
+        x->n,
+        x->m,
+        x->k,
+        strided_transposed(x->b),
+        strided_transposed(x->a),
+        strided_transposed(x->c),
+    };
+}
+
+#endif
