@@ -139,7 +139,7 @@ static bool gains_by_thin(const struct product *x, ptrdiff_t size, bool packs, i
 }
 
 /* Adding the lanes of a sum takes as long as lanes^2 multiplications. */
-static bool is_deep(const struct matmul_thin *kernel, bool by_rows, ptrdiff_t columns,
+static bool is_deep(const struct thin_kernels *kernel, bool by_rows, ptrdiff_t columns,
                     ptrdiff_t floats)
 {
     const bool is_wide = columns > THIN_FEW;

@@ -9,8 +9,8 @@
 struct matmul_dtype {
     const struct matmul_kernel *kernel; /* NULL: there is only the fallback */
     ptrdiff_t item_size;
-    bool is_vecdot;                 /* m and n are 1, but of a joined stack */
-    const struct matmul_thin *thin; /* of floats and complex numbers; NULL: none */
+    bool is_vecdot;                  /* m and n are 1, but of a joined stack */
+    const struct thin_kernels *thin; /* of floats and complex numbers; NULL: none */
     bool is_complex;
     bool conjugates; /* the first operand */
     bool has_blas;   /* the fallback calls it, and it may use threads of its own */

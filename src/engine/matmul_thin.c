@@ -124,7 +124,7 @@ static struct unit_memory divide(const struct thin_job *job, char *memory, ptrdi
 static void sum_rows(const struct thin_job *job, const struct unit_memory *room,
                      const struct thin_product *x)
 {
-    const struct matmul_thin *kernel = job->task->kernel;
+    const struct thin_kernels *kernel = job->task->kernel;
     if (!x->accumulate) {
         kernel->sums(x);
         return;

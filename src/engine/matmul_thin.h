@@ -7,7 +7,7 @@
 
 /* The first product of a stack, where n is the thin side. */
 struct thin_task {
-    const struct matmul_thin *kernel;
+    const struct thin_kernels *kernel;
     struct product product;
     bool is_complex;
     bool conjugates_a, conjugates_b;

@@ -46,7 +46,7 @@ struct thin_complex {
     bool for_dots, conjugated, conjugates_a;
 };
 
-struct matmul_thin {
+struct thin_kernels {
     size_t item_size;
     ptrdiff_t least_k; /* of dots */
     void (*dots)(const struct thin_product *x);
@@ -97,8 +97,8 @@ struct matmul_kernel {
      * and c are contiguous, m is a multiple of 4. May be NULL. */
     ptrdiff_t stack_row_bytes;
     void (*stack)(const struct product *x);
-    const struct matmul_thin *thin; /* of floats that BLAS computes, too; may be NULL */
-    const struct matmul_bits *bits; /* of bool; NULL for all others */
+    const struct thin_kernels *thin; /* of floats that BLAS computes, too; may be NULL */
+    const struct matmul_bits *bits;  /* of bool; NULL for all others */
 };
 
 /* The best of the processor, within kernels_restrict(); NULL if there is none. `large`: kernels that pay

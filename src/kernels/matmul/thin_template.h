@@ -324,7 +324,7 @@ static void thin_add_sums(char *to, const char *from, ptrdiff_t n)
     }
 }
 
-static const struct matmul_thin thin_kernel = {
+static const struct thin_kernels thin_kernel = {
     .item_size = sizeof(element),
     .least_k = THIN_LANES,
     .dots = thin_dots,
