@@ -106,7 +106,8 @@ static struct unit_memory divide(const struct thin_job *job, char *memory, ptrdi
     const ptrdiff_t of_sums = room.rows * row;
     const ptrdiff_t of_k = (job->packs_a ? PACKED_ROWS * size : 0) +
                            (job->packs_b ? job->columns * b_parts(job) * job->part_size : 0);
-    room.piece = size_min(k, job->by_rows ? THIN_SUM_K : THIN_DOT_K / job->parts);
+    room.piece = size_min(k, job->by_rows ? THIN_SUM_K
+                                          : THIN_LANE_K * job->task->kernel->least_k / job->parts);
     if (of_k > 0) {
         room.piece = size_min(room.piece, (bytes - 2 * of_sums) / of_k);
     }
