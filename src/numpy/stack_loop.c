@@ -208,13 +208,17 @@ static void call_kernels(const struct stack_call *call, ptrdiff_t first, ptrdiff
 {
     for (ptrdiff_t i = 0; i < count; i += LINALG_MOST_AT_ONCE) {
         const ptrdiff_t taken = size_min(LINALG_MOST_AT_ONCE, count - i);
-        uint64_t left = call_kernel(call, first + i, taken);
-        while (left != 0) {
-            const int start = __builtin_ctzll(left);
-            const uint64_t rest = ~(left >> start);
-            const int run = rest != 0 ? __builtin_ctzll(rest) : LINALG_MOST_AT_ONCE;
-            call_function(call, first + i + start, run);
-            left = start + run < LINALG_MOST_AT_ONCE ? left >> (start + run) << (start + run) : 0;
+        const uint64_t left = call_kernel(call, first + i, taken);
+        ptrdiff_t start = 0;
+        while (left != 0 && start < taken) {
+            ptrdiff_t end = start;
+            while (end < taken && (left >> end & 1) != 0) {
+                end++;
+            }
+            if (end > start) {
+                call_function(call, first + i + start, end - start);
+            }
+            start = end + 1;
         }
     }
 }

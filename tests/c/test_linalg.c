@@ -153,8 +153,8 @@ static void check_layout(const struct problem *problem, const struct spacing *in
                          const struct spacing *out, ptrdiff_t first, ptrdiff_t count, bool at_end)
 {
     struct linalg_stack stack = {count, problem->n, problem->columns, {{0}}};
-    struct layout layouts[MOST_OPERANDS];
-    size_t starts[MOST_OPERANDS], sizes[MOST_OPERANDS];
+    struct layout layouts[MOST_OPERANDS] = {{.bytes = 0}};
+    size_t starts[MOST_OPERANDS] = {0}, sizes[MOST_OPERANDS] = {0};
     for (int i = 0; i < problem->operands; i++) {
         const struct shape *shape = &problem->shapes[i];
         const bool is_input = i < problem->inputs;

@@ -45,7 +45,7 @@ INLINE vector absolute_value(number x)
 
 INLINE vector_mask irregular_number(number x)
 {
-    return irregular(x.re) | irregular(x.im);
+    return is_irregular(x.re) | is_irregular(x.im);
 }
 
 INLINE number product(number a, number b)

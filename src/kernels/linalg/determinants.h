@@ -15,14 +15,14 @@ INLINE vector_mask det_group(const struct linalg_stack *stack, const struct lane
     struct pivot_check check;
     load_numbers(&stack->operand[0], group, n, n, a);
     const vector_mask odd = eliminate(a, NULL, n, 0, pivots, &check, by_pairs);
-    number det = number_of(signs_of_swaps(odd));
+    number pivots_product = number_of(signs_of_swaps(odd));
     for (ptrdiff_t k = 0; k < n; k++) {
-        det = product(det, pivots[k].value);
+        pivots_product = product(pivots_product, pivots[k].value);
         /* What was subnormal here may no longer be in the end. */
-        check.irregular |= ~(size_of_number(det) >= splat(SMALLEST_NORMAL));
+        check.irregular |= ~(size_of_number(pivots_product) >= splat(SMALLEST_NORMAL));
     }
-    store_numbers(&stack->operand[1], group, 1, 1, &det);
-    return check.irregular | irregular_number(det);
+    store_numbers(&stack->operand[1], group, 1, 1, &pivots_product);
+    return check.irregular | irregular_number(pivots_product);
 }
 
 BOTH_WAYS(det)
@@ -49,17 +49,17 @@ INLINE vector_mask slogdet_group(const struct linalg_stack *stack, const struct 
     struct pivot_check check;
     load_numbers(&stack->operand[0], group, n, n, a);
     const vector_mask odd = eliminate(a, NULL, n, 0, pivots, &check, by_pairs);
-    number det = number_of(signs_of_swaps(odd));
+    number pivots_product = number_of(signs_of_swaps(odd));
     vector_mask exponent = {0};
     for (ptrdiff_t k = 0; k < n; k++) {
         /* Between 1 / sqrt(2) and 2: products neither overflow nor underflow. */
         const vector size = size_of_number(pivots[k].value), scale = inverse_power(size);
-        check.irregular |= irregular(size) | irregular(scale) | (scale == 0);
+        check.irregular |= is_irregular(size) | is_irregular(scale) | (scale == 0);
         exponent += exponent_of(size);
-        det = product(det, scaled_number(pivots[k].value, scale));
+        pivots_product = product(pivots_product, scaled_number(pivots[k].value, scale));
     }
-    const vector distance = absolute_value(det);
-    number sign = real_quotient(det, distance, splat(1) / distance);
+    const vector distance = absolute_value(pivots_product);
+    number sign = real_quotient(pivots_product, distance, splat(1) / distance);
     store_numbers(&stack->operand[1], group, 1, 1, &sign);
     struct lane_addresses to;
     find_addresses(&stack->operand[2], group, &to);

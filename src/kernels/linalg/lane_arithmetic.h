@@ -165,7 +165,7 @@ INLINE vector magnitude(vector x)
 }
 
 /* Where x is NaN, infinite or subnormal. */
-INLINE vector_mask irregular(vector x)
+INLINE vector_mask is_irregular(vector x)
 {
 #if LANE_BYTES == 64 && IS_FLOAT
     return (vector_mask)_mm512_movm_epi32(_mm512_fpclass_ps_mask(x, 0xB9));

@@ -41,7 +41,7 @@ INLINE vector absolute_value(number x)
 
 INLINE vector_mask irregular_number(number x)
 {
-    return irregular(x);
+    return is_irregular(x);
 }
 
 INLINE number product(number a, number b)
