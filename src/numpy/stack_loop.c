@@ -11,6 +11,7 @@
 #include "engine/overlap.h"
 #include "engine/sizes.h"
 #include "kernels/linalg/linalg_kernels.h"
+#include "memory/workspace.h"
 
 #include <string.h>
 
@@ -176,13 +177,15 @@ static linalg_kernel *find_kernel(const struct stack_call *call)
 }
 
 /* Flags that a kernel raises mean nothing. */
-static uint64_t call_kernel(const struct stack_call *call, ptrdiff_t first, ptrdiff_t count)
+static uint64_t call_kernel(const struct stack_call *call, ptrdiff_t first, ptrdiff_t count,
+                            char *workspace)
 {
     const PyUFuncObject *ufunc = call->loop->ufunc;
     struct linalg_stack stack = {
         .count = count,
         .n = call->dimensions[1],
         .columns = ufunc->core_num_dim_ix > 1 ? call->dimensions[2] : 1,
+        .workspace = workspace,
     };
     for (int op = 0; op < ufunc->nargs; op++) {
         struct core core;
@@ -206,9 +209,14 @@ static uint64_t call_kernel(const struct stack_call *call, ptrdiff_t first, ptrd
 /* NumPy's loop, and LAPACK in it, gets what kernels leave: for the same errors. */
 static void call_kernels(const struct stack_call *call, ptrdiff_t first, ptrdiff_t count)
 {
+    const struct workspace workspace = workspace_take(LINALG_WORKSPACE_BYTES);
+    if (workspace.data == NULL) {
+        call_function(call, first, count);
+        return;
+    }
     for (ptrdiff_t i = 0; i < count; i += LINALG_MOST_AT_ONCE) {
         const ptrdiff_t taken = size_min(LINALG_MOST_AT_ONCE, count - i);
-        const uint64_t left = call_kernel(call, first + i, taken);
+        const uint64_t left = call_kernel(call, first + i, taken, workspace.data);
         ptrdiff_t start = 0;
         while (left != 0 && start < taken) {
             ptrdiff_t end = start;
@@ -221,6 +229,7 @@ static void call_kernels(const struct stack_call *call, ptrdiff_t first, ptrdiff
             start = end + 1;
         }
     }
+    workspace_give_back(workspace);
 }
 
 static bool run_items(void *context, ptrdiff_t first, ptrdiff_t count)

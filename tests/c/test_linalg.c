@@ -42,6 +42,8 @@ static const struct spacing spacings[] = {
 
 enum { SPACINGS = sizeof spacings / sizeof spacings[0] };
 
+static _Alignas(64) char workspace[LINALG_WORKSPACE_BYTES];
+
 struct layout {
     struct linalg_operand operand;
     size_t bytes;
@@ -119,7 +121,7 @@ static size_t matrix_bytes(const struct shape *shape)
 static void run_alone(const struct problem *problem)
 {
     for (ptrdiff_t m = 0; m < MATRICES; m++) {
-        struct linalg_stack stack = {1, problem->n, problem->columns, {{0}}};
+        struct linalg_stack stack = {1, problem->n, problem->columns, {{0}}, workspace};
         for (int i = 0; i < problem->operands; i++) {
             const struct shape *shape = &problem->shapes[i];
             const ptrdiff_t item = (ptrdiff_t)shape->item_size;
@@ -152,7 +154,7 @@ static void check_alone(const struct problem *problem)
 static void check_layout(const struct problem *problem, const struct spacing *in,
                          const struct spacing *out, ptrdiff_t first, ptrdiff_t count, bool at_end)
 {
-    struct linalg_stack stack = {count, problem->n, problem->columns, {{0}}};
+    struct linalg_stack stack = {count, problem->n, problem->columns, {{0}}, workspace};
     struct layout layouts[MOST_OPERANDS] = {{.bytes = 0}};
     size_t starts[MOST_OPERANDS] = {0}, sizes[MOST_OPERANDS] = {0};
     for (int i = 0; i < problem->operands; i++) {

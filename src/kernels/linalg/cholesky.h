@@ -52,7 +52,7 @@ INLINE vector_mask factorize(number *a, ptrdiff_t n)
 
 static vector_mask cholesky_group(const struct linalg_stack *stack, const struct lane_group *group)
 {
-    number a[MOST_N * MOST_N];
+    number *a = (number *)stack->workspace;
     load_numbers(&stack->operand[0], group, stack->n, stack->n, a);
     const vector_mask irregular = factorize(a, stack->n);
     store_numbers(&stack->operand[1], group, stack->n, stack->n, a);

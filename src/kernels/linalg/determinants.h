@@ -9,7 +9,7 @@ INLINE vector signs_of_swaps(vector_mask odd)
 INLINE vector_mask det_group(const struct linalg_stack *stack, const struct lane_group *group,
                              bool by_pairs)
 {
-    number a[MOST_N * MOST_N];
+    number *a = (number *)stack->workspace;
     const ptrdiff_t n = stack->n;
     divisor pivots[MOST_N];
     struct pivot_check check;
@@ -43,7 +43,7 @@ static double log_of_scaled(double x, int exponent)
 INLINE vector_mask slogdet_group(const struct linalg_stack *stack, const struct lane_group *group,
                                  bool by_pairs)
 {
-    number a[MOST_N * MOST_N];
+    number *a = (number *)stack->workspace;
     const ptrdiff_t n = stack->n;
     divisor pivots[MOST_N];
     struct pivot_check check;

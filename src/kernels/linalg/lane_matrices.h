@@ -6,6 +6,7 @@
 
 /* Order of a matrix: up to here LAPACK is slower, and two matrices take no more than 80 KB of the stack. */
 enum { MOST_N = LANE_BYTES >= 32 && PARTS == 1 ? 24 : 16 };
+_Static_assert(2 * MOST_N * MOST_N * sizeof(number) <= LINALG_WORKSPACE_BYTES, "two matrices");
 
 /* The matrices of a stack that are computed together. Lanes without one repeat the last. */
 struct lane_group {

@@ -13,13 +13,17 @@ struct linalg_operand {
     ptrdiff_t step, row_step, column_step;
 };
 
-enum { LINALG_MOST_AT_ONCE = 64 };
+enum {
+    LINALG_MOST_AT_ONCE = 64,
+    LINALG_WORKSPACE_BYTES = 2 * 24 * 24 * 64, /* more than every thread's stack has */
+};
 
 struct linalg_stack {
     ptrdiff_t count;   /* of matrices, 1 to LINALG_MOST_AT_ONCE */
     ptrdiff_t n;       /* order of the matrices, at least 1 */
     ptrdiff_t columns; /* of right-hand sides; solve only */
     struct linalg_operand operand[4];
+    char *workspace; /* LINALG_WORKSPACE_BYTES, aligned to cache lines */
 };
 
 /* Computes the matrices of a stack, and returns a mask of those that it leaves to LAPACK, whose outputs may

@@ -16,7 +16,7 @@ INLINE vector_mask solve_lanes(number *a, number *b, ptrdiff_t n, ptrdiff_t colu
 INLINE vector_mask invert_group(const struct linalg_stack *stack, const struct lane_group *group,
                                 bool by_pairs)
 {
-    number a[MOST_N * MOST_N], b[MOST_N * MOST_N];
+    number *a = (number *)stack->workspace, *b = a + MOST_N * MOST_N;
     const ptrdiff_t n = stack->n;
     load_numbers(&stack->operand[0], group, n, n, a);
     for (ptrdiff_t i = 0; i < n * n; i++) {
@@ -37,7 +37,7 @@ static uint64_t inv(const struct linalg_stack *stack)
 INLINE vector_mask solve_group(const struct linalg_stack *stack, const struct lane_group *group,
                                bool by_pairs)
 {
-    number a[MOST_N * MOST_N], b[MOST_N * MOST_COLUMNS];
+    number *a = (number *)stack->workspace, *b = a + MOST_N * MOST_N;
     const ptrdiff_t n = stack->n;
     struct linalg_operand in = stack->operand[1], out = stack->operand[2];
     vector_mask irregular = {0};
