@@ -53,6 +53,7 @@ $(venv)/bin/python: | system
 	"$(PYTHON)" -m venv --upgrade-deps "$(venv)"
 
 install-test: system $(venv)/bin/python
+	@tools/check_system.sh "$(PYTHON)" g++
 	$(pip) -Csetup-args=-Dtests=true '.[test]'
 
 install-bench: system $(venv)/bin/python
