@@ -283,7 +283,7 @@ MUTATIONS = {
     ),
     "what kernels of a stack leave": (
         "src/numpy/stack_loop.c",
-        "call_function(call, first + i + start, run);",
+        "call_function(call, first + i + start, end - start);",
         "call_function(call, first + i + start, 1);",
     ),
     "overrides of linear algebra": (
