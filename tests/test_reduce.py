@@ -283,7 +283,7 @@ def same_but_for_nans(a, b):
 
 @pytest.mark.usefixtures("policy")
 @pytest.mark.parametrize("seed", range(6))
-def test_operations_without_order_are_numpys(seed, reductions):
+def test_operations_without_order_are_numpys(seed, reductions, request):
     rng = np.random.default_rng(seed)
     for _ in range(150):
         name = str(rng.choice(list(ORDERLESS)))
@@ -304,7 +304,9 @@ def test_operations_without_order_are_numpys(seed, reductions):
             assert ours == theirs, about
         else:
             assert same_but_for_nans(np.asarray(ours), np.asarray(theirs)), about
-    assert reductions()[0] > 0 or not has_methods
+    # With one thread, as where workers sleep, NumPy's method computes them.
+    always = request.node.callspec.params["policy"][0] > 0
+    assert reductions()[0] > 0 or not (has_methods and always)
 
 
 @pytest.mark.skipif(not has_methods, reason="this NumPy's ufuncs have no attributes to shadow by")

@@ -105,7 +105,7 @@ def test_threads_do_not_change_bits(dtype, regions):
 
 @pytest.mark.usefixtures("policy")
 @pytest.mark.parametrize("seed", range(3))
-def test_operations_without_order_are_numpys(seed, reductions):
+def test_operations_without_order_are_numpys(seed, reductions, request):
     """Zeros of both signs among them: NumPy's loop is called for the same elements."""
     rng = np.random.default_rng(seed)
     for _ in range(150):
@@ -122,7 +122,9 @@ def test_operations_without_order_are_numpys(seed, reductions):
             outcome(getattr(package, name).reduceat, x, indices, axis) for package in (nc, np)
         )
         same_outcome(ours, theirs, (name, x.shape, x.dtype, axis), same_numbers)
-    assert reductions()[0] > 0 or not has_methods
+    # With one thread, as where workers sleep, NumPy's method computes them.
+    always = request.node.callspec.params["policy"][0] > 0
+    assert reductions()[0] > 0 or not (has_methods and always)
 
 
 @pytest.mark.usefixtures("threads_always")

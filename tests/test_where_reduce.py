@@ -84,7 +84,7 @@ def test_bits_are_numpys(seed, reductions):
 
 @pytest.mark.usefixtures("policy")
 @pytest.mark.parametrize("seed", range(5))
-def test_operations_without_order_are_numpys(seed, reductions):
+def test_operations_without_order_are_numpys(seed, reductions, request):
     rng = np.random.default_rng(seed)
     for _ in range(150):
         name = str(rng.choice(list(ORDERLESS)))
@@ -96,7 +96,9 @@ def test_operations_without_order_are_numpys(seed, reductions):
         keywords.pop("dtype", None)
         ours, theirs = (outcome(getattr(of, name).reduce, x, **keywords) for of in (nc, np))
         assert_same(ours, theirs, (name, x.shape, x.dtype, keywords), same_but_for_nans)
-    assert reductions()[0] > 0 or not has_methods
+    # With one thread, as where workers sleep, NumPy's method computes them.
+    always = request.node.callspec.params["policy"][0] > 0
+    assert reductions()[0] > 0 or not (has_methods and always)
 
 
 @pytest.mark.parametrize("dtype", INTEGERS + FLOATS)
