@@ -16,7 +16,7 @@ import numc_ufuncs as nc
 from numc_ufuncs import _bench
 
 ELEMENTS, SHAPE = 10**6, (1000, 1000)
-SECONDS, PAUSE_SECONDS = 0.05, 0.006  # of one measurement; our workers spin for 5 ms
+SECONDS = 0.05  # of one measurement
 WORST, LOSS = 3, 0.95
 DTYPES = "dl?"  # the first that the ufunc takes
 MIXED = {"d": "f", "l": "i", "?": "b"}
@@ -58,7 +58,7 @@ def measure(ufunc, layout):
         except TypeError:
             continue
         calls = [Call("f(*a, out=out)", {"f": f, **names}) for f in (ufunc, nc.parallel(ufunc))]
-        ratio = against_numpy(*calls, SECONDS, PAUSE_SECONDS)["ratio"]
+        ratio = against_numpy(*calls, SECONDS)["ratio"]
         return ratio, " ".join(x.dtype.name for x in names["a"])
     return None
 

@@ -52,7 +52,7 @@ def main(arguments=None):
     print("       KiB      out=  new, system  new, cached   x out=  temporaries: system     cached")
     for kib in KIB[:3] if options.quick else KIB:
         calls, repeated = ways(int(kib * 256), add)
-        samples = measuring.in_rounds(calls, 0.001 if options.quick else SECONDS, pause=0)
+        samples = measuring.in_rounds(calls, 0.001 if options.quick else SECONDS, pauses=False)
         us = {name: 1e6 / repeated * statistics.median(times) for name, times in samples.items()}
         print(
             f"{kib:10,.0f}{us['out=, cached']:10.2f}{us['new, system']:13.2f}"

@@ -80,8 +80,8 @@ def calls(theirs, ours, args, threads):
 
 
 def measure(op, n, count, theirs, ours, args, threads, seconds):
-    pause = 0 if seconds < SECONDS / 10 else _bench.BLAS_PAUSE_SECONDS
-    samples = measuring.in_rounds(calls(theirs, ours, args, threads), seconds, pause)
+    timed = calls(theirs, ours, args, threads)
+    samples = measuring.in_rounds(timed, seconds, pauses=seconds >= SECONDS / 10)
     rows = []
     for used in threads:
         figures = measuring.compared(samples["numpy"], samples[used])

@@ -31,7 +31,6 @@ import numc_ufuncs as nc
 from numc_ufuncs import _bench
 
 SECONDS = 0.15  # for each library
-PAUSE_SECONDS = _bench.BLAS_PAUSE_SECONDS
 DTYPES = ("int8", "int16", "int32", "int64", "bool", "float16", "longdouble", "float32", "float64")
 SQUARES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 SMALL = (1, 2, 3, 4, 5, 6, 8, 12, 16, 20, 24, 32, 33, 48)
@@ -168,12 +167,12 @@ def measure(name, dtype, shape_a, shape_b, limit):
     expected = cell["operations"] / 2 * numpys_rate(dtype)
     if expected * (1 if a.size < 10**6 else 5) > limit:
         ours()
-        samples = measuring.in_rounds({"ours": ours}, SECONDS, PAUSE_SECONDS)
+        samples = measuring.in_rounds({"ours": ours}, SECONDS)
         return {**cell, "our_seconds": statistics.median(samples["ours"]), "numpy_least": expected}
     numpys = Call("f(a, b)", {"f": np.matmul, **operands})
     cell["same"] = agree(numpys(), ours(), a.shape[-1])
     calls = {"numpy": numpys, "ours": ours, **torch_calls(a, b), **mkl_calls(a, b)}
-    samples = measuring.in_rounds(calls, SECONDS, PAUSE_SECONDS)
+    samples = measuring.in_rounds(calls, SECONDS)
     cell |= measuring.compared(samples.pop("numpy"), samples.pop("ours"))
     return {**cell, "peers": {name: statistics.median(of) for name, of in samples.items()}}
 

@@ -40,10 +40,10 @@ def _time(timer, calls):
     return timer.timeit(calls) / calls
 
 
-def against_numpy(theirs, ours, seconds, pause=_bench.PAUSE_SECONDS):
+def against_numpy(theirs, ours, seconds, pauses=True):
     """Medians of two calls made in turn, and how far NumPy is from itself."""
     calls = [theirs.timer(), ours.timer()]
-    return compared(*_bench.alternate(calls, seconds / 2, _time, pause))
+    return compared(*_bench.alternate(calls, seconds / 2, _time, pauses))
 
 
 def cold_against_numpy(theirs, ours):
@@ -62,10 +62,10 @@ def compared(theirs, ours):
     }
 
 
-def in_rounds(calls, seconds, pause=_bench.PAUSE_SECONDS):
+def in_rounds(calls, seconds, pauses=True):
     """Seconds per call of several libraries, by name: so many seconds for each of them."""
     timers = [call.timer() for call in calls.values()]
-    return dict(zip(calls, _bench.alternate(timers, seconds, _time, pause), strict=True))
+    return dict(zip(calls, _bench.alternate(timers, seconds, _time, pauses), strict=True))
 
 
 def read_bandwidth(threads, size=1 << 28):

@@ -167,7 +167,7 @@ def beside_processes(name, n):
     }
     samples = {way: [] for way in ways}
     for way in [*ways, *list(ways) * PROCESS_ROUNDS]:
-        time.sleep(_bench.PAUSE_SECONDS)
+        _bench.until_none_spins()
         start = time.perf_counter()
         ways[way]()
         samples[way].append(time.perf_counter() - start)

@@ -18,7 +18,6 @@ from numc_ufuncs import _bench
 
 SUSPECT = 0.9  # NumPy's time / ours
 SECONDS = 0.004  # of one measurement
-PAUSE_SECONDS = 0.006  # our workers spin for 5 ms; these products are too small for BLAS's threads
 MOST_ELEMENTS, MOST_MULTIPLICATIONS = 2e6, 1e5
 DTYPES = "?bhilBHILefdFD"
 OFTEN = "add subtract multiply divide maximum less negative sqrt exp absolute".split()
@@ -133,7 +132,7 @@ def main():
     options = parser.parse_args()
     nc.set_config(threads=options.threads, device="cpu")
     rng, drawn, slower = np.random.default_rng(options.seed), 0, 0
-    pause = PAUSE_SECONDS if nc.get_config()["threads"] > 1 else 0
+    pauses = nc.get_config()["threads"] > 1
     print(f"BLAS {_bench.blas()}")
     end = time.perf_counter() + options.seconds
     with np.errstate(all="ignore"):
@@ -148,9 +147,9 @@ def main():
                 continue
             calls = [Call(statement, {"f": getattr(of, name), **names}) for of in (np, nc)]
             drawn += 1
-            ratios = [against_numpy(*calls, SECONDS, pause)["ratio"]]
+            ratios = [against_numpy(*calls, SECONDS, pauses)["ratio"]]
             while ratios[-1] < SUSPECT and len(ratios) < 4:
-                ratios.append(against_numpy(*calls, 2 * SECONDS, pause)["ratio"])
+                ratios.append(against_numpy(*calls, 2 * SECONDS, pauses)["ratio"])
             if ratios[-1] < SUSPECT:
                 slower += 1
                 print(f"{max(ratios):.2f}  {words}", flush=True)

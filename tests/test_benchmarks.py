@@ -233,9 +233,10 @@ def test_bench_writes_json_and_prints_a_table(tmp_path):
 
 @pytest.fixture
 def journal(monkeypatch):
-    """What _bench does in order: pauses in ms, and groups of calls as (name, how many)."""
+    """What _bench does in order: sleeps in ms, waits, and groups of calls as (name, how many)."""
     done = []
     monkeypatch.setattr(_bench.time, "sleep", lambda seconds: done.append(round(1e3 * seconds)))
+    monkeypatch.setattr(_bench, "until_none_spins", lambda: done.append("wait"))
     return done
 
 
@@ -251,16 +252,26 @@ def clock(journal, **seconds):
 
 def test_each_side_is_timed_after_a_pause_with_its_own_threads_awake(journal):
     time_calls = clock(journal, theirs=1e-4, ours=1e-5)
-    samples = _bench.alternate(["theirs", "ours"], 0.0, time_calls, pause=0.02)
+    samples = _bench.alternate(["theirs", "ours"], 0.0, time_calls)
     probed = [("theirs", 1), ("theirs", 4), ("ours", 1), ("ours", 4), ("ours", 16), ("ours", 64)]
-    theirs, ours = [20, ("theirs", 4), ("theirs", 4)], [20, ("ours", 64), ("ours", 64)]
+    theirs, ours = ["wait", ("theirs", 4), ("theirs", 4)], ["wait", ("ours", 64), ("ours", 64)]
     assert journal == probed + (theirs + ours) * _bench.LEAST_REPETITIONS
     assert samples == [[1e-4] * 3, [1e-5] * 3]
 
 
+@pytest.mark.parametrize(("spins", "looks"), [(0.0, 1), (0.03, 31), (9.0, 500)])
+def test_threads_that_spin_are_waited_for(monkeypatch, spins, looks):
+    slept = []
+    monkeypatch.setattr(_bench.time, "sleep", slept.append)
+    monkeypatch.setattr(_bench.time, "perf_counter", lambda: sum(slept))
+    monkeypatch.setattr(_bench.time, "process_time", lambda: min(sum(slept), spins))
+    _bench.until_none_spins()
+    assert len(slept) == pytest.approx(looks, abs=1)
+
+
 def test_calls_that_use_no_threads_are_timed_without_pauses(journal):
     _bench.alternate(["theirs", "ours"], 1e-5, clock(journal, theirs=1e-6, ours=1e-7))
-    assert 20 not in journal
+    assert "wait" not in journal
 
 
 def test_long_calls_are_timed_three_times_each_and_need_no_waking(journal):
@@ -271,7 +282,7 @@ def test_long_calls_are_timed_three_times_each_and_need_no_waking(journal):
 
 def test_cold_calls_are_single_ones_after_a_sleep(journal):
     _bench.cold(["theirs", "ours"], 2, clock(journal, theirs=1e-6, ours=1e-6))
-    assert journal == [60, ("theirs", 1), 60, ("ours", 1)] * 2
+    assert journal == ["wait", 60, ("theirs", 1), "wait", 60, ("ours", 1)] * 2
 
 
 @pytest.mark.parametrize("name", ["OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"])

@@ -204,7 +204,6 @@ def quick_matmul(monkeypatch, module):
     """A function that measures one square product by matmul.py, ours computed as it is told."""
     matmul = module("matmul")
     monkeypatch.setattr(matmul, "SECONDS", 0.001)
-    monkeypatch.setattr(matmul, "PAUSE_SECONDS", 0.0)
 
     def measure(dtype, ours=np.matmul):
         monkeypatch.setattr(matmul.nc, "matmul", ours)

@@ -25,10 +25,11 @@ LONGEST_ROW_SECONDS = 12.0  # a row that would take longer is skipped
 SAMPLE_SECONDS = 2e-4  # short calls are timed in groups that take this long
 LEAST_REPETITIONS, ROUNDS = 3, 5
 # Threads spin for a while after a call and would slow whoever is timed next: ours for 5 ms,
-# libgomp's for 17, OpenBLAS's for 40.
-PAUSE_SECONDS, BLAS_PAUSE_SECONDS = 0.02, 0.06
+# libgomp's for 17, OpenBLAS's for 2**26 or 2**28 cycles, which is 25 to 130.
+LONGEST_SPIN_SECONDS = 0.5
+LOOK_SECONDS, LEAST_SPIN = 1e-3, 0.3  # spins: takes that part of a core while we look
 SERIAL_SECONDS = 5e-6  # no library uses threads for calls as short as this
-COLD_SECONDS = 0.06  # of sleep before a cold call: every library's threads sleep by then
+COLD_SECONDS = 0.06  # of sleep before a cold call, from when no thread spins
 COLD_REPETITIONS = 5
 LONGEST_COLD_SECONDS = 0.1  # a longer call hardly notices that it has to wake threads up
 BANDWIDTH_BYTES = 1 << 28
@@ -84,8 +85,18 @@ def _group(function, time_calls):
     return calls, seconds
 
 
-def alternate(functions, seconds, time_calls=_time, pause=PAUSE_SECONDS):
-    """Time functions in rounds, each after a pause and with its own threads awake.
+def until_none_spins():
+    """Sleep until no thread of this process runs any more."""
+    end = time.perf_counter() + LONGEST_SPIN_SECONDS
+    while time.perf_counter() < end:
+        before, start = time.process_time(), time.perf_counter()
+        time.sleep(LOOK_SECONDS)
+        if time.process_time() - before < LEAST_SPIN * (time.perf_counter() - start):
+            break
+
+
+def alternate(functions, seconds, time_calls=_time, pauses=True):
+    """Time functions in rounds, each when no thread spins, and with its own threads awake.
 
     Parameters
     ----------
@@ -95,8 +106,8 @@ def alternate(functions, seconds, time_calls=_time, pause=PAUSE_SECONDS):
         Time to spend on each of them, but at least one repetition in each round.
     time_calls : callable, optional
         Given one of `functions` and a number of calls, returns seconds per call.
-    pause : float, optional
-        Seconds that threads of the function before may spin.
+    pauses : bool, optional
+        Whether to wait for threads of the function before.
 
     Returns
     -------
@@ -109,10 +120,10 @@ def alternate(functions, seconds, time_calls=_time, pause=PAUSE_SECONDS):
     samples = [[] for _ in functions]
     for _ in range(rounds):
         for function, (calls, per_call), times in zip(functions, groups, samples, strict=True):
-            if longest > SERIAL_SECONDS:
-                time.sleep(pause)
-            if per_call < pause:
-                time_calls(function, calls)  # wakes its threads up
+            if pauses and longest > SERIAL_SECONDS:
+                until_none_spins()
+                if per_call < LONGEST_COLD_SECONDS:
+                    time_calls(function, calls)  # wakes its threads up
             end = time.perf_counter() + seconds / rounds
             times.append(time_calls(function, calls))
             while time.perf_counter() < end:
@@ -125,6 +136,8 @@ def cold(functions, repetitions, time_calls=_time, pause=COLD_SECONDS):
     samples = [[] for _ in functions]
     for _ in range(repetitions):
         for function, times in zip(functions, samples, strict=True):
+            if pause > 0:
+                until_none_spins()
             time.sleep(pause)
             times.append(time_calls(function, 1))
     return samples
@@ -282,8 +295,7 @@ class Bench:
     def _measure(self, case, prepare):
         self._progress(f"{case.name} {case.n:,}")
         *calls, same = prepare()
-        pause = BLAS_PAUSE_SECONDS if case.op == "matmul" else PAUSE_SECONDS
-        samples = alternate(calls, self._row_seconds, pause=pause)
+        samples = alternate(calls, self._row_seconds)
         numpy_seconds, our_seconds = map(statistics.median, samples)
         self._pair_seconds[case.name] = numpy_seconds + our_seconds
         rate = case.operations / our_seconds
