@@ -259,7 +259,7 @@ def test_each_side_is_timed_after_a_pause_with_its_own_threads_awake(journal):
     assert samples == [[1e-4] * 3, [1e-5] * 3]
 
 
-@pytest.mark.parametrize(("spins", "looks"), [(0.0, 1), (0.03, 31), (9.0, 500)])
+@pytest.mark.parametrize(("spins", "looks"), [(0.0, 1), (0.1, 10), (9.0, 42)])
 def test_threads_that_spin_are_waited_for(monkeypatch, spins, looks):
     slept = []
     monkeypatch.setattr(_bench.time, "sleep", slept.append)

@@ -68,6 +68,19 @@ def test_threads_of_ours_are_the_only_ones(blas, regions):
     assert get() == 5
 
 
+@pytest.mark.parametrize(
+    ("length", "of_first"), [(100, 5), (511, 1), (65_535, 1), (65_536, 5)], ids=str
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_items_of_middle_size_are_timed_with_one_thread(blas, threads, length, of_first):
+    get, _ = blas
+    seen = []
+    with nc.config(threads=threads):
+        nc.parallel(gufunc_that_calls(lambda items: seen.append(get())))(np.ones((3, length)))
+    assert seen[0] == of_first
+    assert get() == 5
+
+
 @pytest.mark.usefixtures("threads_always")
 def test_a_number_that_is_set_meanwhile_stays(blas):
     get, set_ = blas

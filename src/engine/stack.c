@@ -61,6 +61,21 @@ static double time_items(const struct stack *stack, ptrdiff_t first, ptrdiff_t c
     return (double)(clock_ns() - start) / (double)count;
 }
 
+/* The same of the first ones, of which only the size is known. */
+static double time_first_items(const struct stack *stack, ptrdiff_t count)
+{
+    const bool holds =
+        stack->item_elements >= HELD_LEAST_ELEMENTS && stack->item_elements <= HELD_MOST_ELEMENTS;
+    if (holds) {
+        blas_threads_hold();
+    }
+    const double ns = time_items(stack, 0, count);
+    if (holds) {
+        blas_threads_release();
+    }
+    return ns;
+}
+
 /* In items that are not long, the threads of a BLAS cost more than they gain. */
 static void run_on_caller(const struct stack *stack, ptrdiff_t first, double item_ns)
 {
@@ -96,7 +111,7 @@ void stack_run(const struct stack *stack)
     /* The first items are the caller's: some loops clear the floating-point flags of their thread, and with
      * them those that NumPy's casts have raised before. */
     ptrdiff_t done = size_min(stack->at_once, stack->count);
-    double item_ns = time_items(stack, 0, done);
+    double item_ns = time_first_items(stack, done);
     if (item_ns >= 0 && item_ns < SHORT_ITEM_NS && stack->at_once == 1) {
         const ptrdiff_t more = size_min(SHORT_ITEMS_TIMED, (stack->count - done) / 2);
         if (more > 0) {

@@ -14,6 +14,10 @@ enum {
     /* An item as long as that is left to the threads of its own library, where there are fewer items than
      * half the threads. */
     LONG_ITEM_NS = 2000000,
+    /* Items of so many elements may call the threads of a BLAS, and are no long ones: OpenBLAS's would spin for
+     * 100 ms after the first item, on the cores that the others are to be computed on. */
+    HELD_LEAST_ELEMENTS = 512,
+    HELD_MOST_ELEMENTS = 1 << 16,
 };
 
 #endif

@@ -27,7 +27,8 @@ LEAST_REPETITIONS, ROUNDS = 3, 5
 # Threads spin for a while after a call and would slow whoever is timed next: ours for 5 ms,
 # libgomp's for 17, OpenBLAS's for 2**26 or 2**28 cycles, which is 25 to 130.
 LONGEST_SPIN_SECONDS = 0.5
-LOOK_SECONDS, LEAST_SPIN = 1e-3, 0.3  # spins: takes that part of a core while we look
+# Who spins takes this part of a core while we look; the kernel counts it every 4 or 10 ms.
+LOOK_SECONDS, LEAST_SPIN = 0.012, 0.1
 SERIAL_SECONDS = 5e-6  # no library uses threads for calls as short as this
 COLD_SECONDS = 0.06  # of sleep before a cold call, from when no thread spins
 COLD_REPETITIONS = 5
