@@ -215,6 +215,25 @@ def test_lengths_around_pieces():
                     check(name, operand, axis=axis, dtype=dtype)
 
 
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("name", ["add", "multiply"])
+def test_one_line_of_floats(name, dtype, arrays):
+    """Long enough in production: each result is computed with the one before in a register."""
+    rng = np.random.default_rng(10)
+    for length in (1_024, 1_025, 5_003):
+        x = numbers(rng, (length,), dtype)
+        strided = numbers(rng, (3 * length,), dtype)[::3]
+        for operand in (x, x[::-1], strided, np.broadcast_to(x[:1], length)):
+            check(name, operand, axis=0)
+        ours, theirs = x.copy(), x.copy()
+        with np.errstate(all="ignore"):
+            getattr(nc, name).accumulate(ours, out=ours)
+            getattr(np, name).accumulate(theirs, out=theirs)
+        assert same_bits(ours, theirs)
+    is_ours = dtype in "fd" or name == "add"
+    assert (arrays() > 0) == is_ours
+
+
 @pytest.mark.usefixtures("policy")
 def test_overlapping_and_unusual_outputs():
     rng = np.random.default_rng(9)

@@ -121,6 +121,11 @@ MUTATIONS = {
         "for (ptrdiff_t k = 1; k < along.n; k++) {",
         "for (ptrdiff_t k = 2; k < along.n; k++) {",
     ),
+    "running sums of complex numbers": (
+        "src/kernels/reduction/running.c",
+        "imaginary += in[1];",
+        "imaginary += in[0];",
+    ),
     "outputs that overlap themselves": (
         "src/numpy/accumulate_call.c",
         "PyArray_SAMESHAPE(out, array) && array_is_injective(out) &&",

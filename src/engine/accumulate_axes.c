@@ -150,7 +150,11 @@ static void run_piece(const struct accumulated_axes *axes, const char *in, char 
         data[1] = piece;
         step[1] = item_size(axes);
     }
-    call_loop(axes, data, step, n);
+    if (axes->running != NULL) {
+        axes->running(data, step, n);
+    } else {
+        call_loop(axes, data, step, n);
+    }
 }
 
 /* Several lines side by side are computed in pieces, in turns: what is in a cache line is computed while it is in

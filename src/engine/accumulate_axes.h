@@ -10,6 +10,7 @@
 struct accumulated_axes {
     const struct elementwise *loop;        /* of two inputs and an output of one dtype */
     const struct reduction_kernel *kernel; /* that accumulates in its stead; NULL: none */
+    elementwise_kernel *running;           /* of one line, in the loop's stead; NULL: none */
     convert_elements *convert; /* of elements of another dtype than the loop's; NULL: of that */
     bool takes_rows;           /* the loop has the same bits for operands with any steps */
     void *hook_data;           /* of the call */

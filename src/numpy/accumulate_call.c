@@ -9,6 +9,7 @@
 
 #include "engine/accumulate_axes.h"
 #include "engine/reduction_cutoffs.h"
+#include "kernels/reduction/running.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -80,6 +81,8 @@ static bool find_loop(struct accumulate_plan *plan, PyObject *ufunc, const struc
     plan->row = row;
     plan->axes.loop = &row->loop->engine;
     plan->axes.kernel = kernel != NULL && kernel->accumulate != NULL ? kernel : NULL;
+    plan->axes.running =
+        op != NULL ? running_kernel_find(op->name, dtype_of(type).kind, dtype_of(type).size) : NULL;
     plan->axes.takes_rows = takes_rows(row, op);
     return find_conversion(plan);
 }
@@ -148,9 +151,11 @@ static bool read_axes(struct accumulate_plan *plan, PyArrayObject *out)
 static bool is_short(const struct accumulate_plan *plan)
 {
     PyArrayObject *array = plan->arguments->array;
+    const ptrdiff_t gains_from =
+        plan->axes.running != NULL ? RUNNING_ELEMENTS : REDUCTION_THREADS_ELEMENTS;
     return plan->axes.kernel == NULL && plan->axes.convert == NULL &&
            PyArray_STRIDE(array, plan->axis) == PyArray_ITEMSIZE(array) &&
-           policy_in_use.threshold == 0 && PyArray_SIZE(array) < REDUCTION_THREADS_ELEMENTS;
+           policy_in_use.threshold == 0 && PyArray_SIZE(array) < gains_from;
 }
 
 static bool make_plan(struct accumulate_plan *plan, PyObject *ufunc, const struct reduction_op *op)
@@ -168,14 +173,14 @@ static bool is_sequential(const struct accumulate_plan *plan)
 {
     PyArrayObject *array = plan->arguments->array;
     return PyArray_SIZE(array) == PyArray_DIM(array, plan->axis) && plan->axes.convert == NULL &&
-           plan->axes.kernel == NULL;
+           plan->axes.kernel == NULL && plan->axes.running == NULL;
 }
 
 /* Whether NumPy would do the same in the same time: it calls the loop for one line after the other. */
 static bool gains_nothing(const struct accumulated_axes *axes, const struct accumulation_cut *cut)
 {
     return cut->way == BY_LINES && cut->width == 1 && axes->convert == NULL &&
-           axes->kernel == NULL && (cut->threads == 1 || cut->units == 1);
+           axes->kernel == NULL && axes->running == NULL && (cut->threads == 1 || cut->units == 1);
 }
 
 /* The result, a new reference to `out`, which is released otherwise. */
