@@ -51,7 +51,8 @@ static bool suits_short_k(const struct product *x, ptrdiff_t size)
 static bool suits_float_kernel(const struct matmul_dtype *dtype, const struct product *x)
 {
     const double muls = muls_of(x);
-    if (x->k <= SHORT_K && suits_short_k(x, dtype->item_size)) {
+    if (x->k <= SHORT_K && x->k * dtype->item_size <= SHORT_K_BYTES &&
+        suits_short_k(x, dtype->item_size)) {
         return muls > TINY_MULS;
     }
     return muls > TINY_MULS && muls <= SMALL_FLOAT_MULS && x->m <= SMALL_FLOAT_SIDE &&

@@ -14,6 +14,7 @@ enum {
     WHOLE_VECTOR_BYTES = 32,
     SHORT_K =
         16, /* up to here c is written more slowly than it is computed, and BLAS goes over it twice */
+    SHORT_K_BYTES = 64, /* on many threads BLAS is as fast with a longer one */
     /* Converting and packing halves pays from so many sums and multiplications. */
     HALF_LEAST_SUMS = 8,
     SMALL_HALF_MULS = 128,
@@ -58,7 +59,9 @@ enum {
     THIN_WIDE_ROWS = 16384, /* so long ones are cut, shorter ones are whole in slabs of k */
     THIN_SLAB_ELEMENTS = 131072,
     THIN_MOST_SLABS = 64,
-    THIN_SLABS_BYTES = 4 << 20, /* of the sums of all slabs */
+    THIN_SLABS_BYTES = 8 << 20, /* of the sums of all slabs */
+    THIN_ADDED_FLOATS =
+        2048, /* of a slab, which one thread adds to those of the others at a time */
     THIN_SUMS_BYTES = 32 << 10, /* of sums along rows, of up to eight columns */
     /* What is added one after the other: the error grows with its root. */
     THIN_SUM_K = 256,            /* where sums run along rows */

@@ -262,13 +262,26 @@ static void cut(struct thin_job *job, int threads)
     job->units = ceiling(x->m, job->rows);
 }
 
-static void add_slabs(const struct thin_job *job)
+/* Pieces [first, first + count) of all slabs to those of the first one. */
+static void add_pieces(void *context, ptrdiff_t first, ptrdiff_t count)
+{
+    const struct thin_job *job = context;
+    const ptrdiff_t bytes = sums_bytes(job, job->task->product.m);
+    const ptrdiff_t all = bytes / job->part_size, start = first * THIN_ADDED_FLOATS;
+    const ptrdiff_t n = size_min(count * THIN_ADDED_FLOATS, all - start);
+    char *to = job->sums + start * job->part_size;
+    for (ptrdiff_t slab = 1; slab < job->slabs; slab++) {
+        job->task->kernel->add(to, to + slab * bytes, n);
+    }
+}
+
+static void add_slabs(const struct thin_job *job, const struct policy *policy, int threads)
 {
     const struct product *x = &job->task->product;
-    const ptrdiff_t bytes = sums_bytes(job, x->m);
-    for (ptrdiff_t slab = 1; slab < job->slabs; slab++) {
-        job->task->kernel->add(job->sums, job->sums + slab * bytes, bytes / job->part_size);
-    }
+    const ptrdiff_t floats = sums_bytes(job, x->m) / job->part_size;
+    const double ns = (double)(floats * job->part_size * job->slabs) / THIN_BYTES_PER_NS;
+    matmul_split(policy, ceiling(floats, THIN_ADDED_FLOATS),
+                 threads > 1 ? matmul_threads(policy, ns) : 1, add_pieces, (void *)job);
     const ptrdiff_t step = (job->by_rows ? x->m * job->parts : job->columns) * job->part_size;
     store(job, job->sums, step, 0, x->m);
 }
@@ -322,7 +335,7 @@ void thin_run(const struct policy *policy, const struct thin_task *task, int thr
     }
     matmul_split(policy, job.units * job.slabs, threads, run_units, &job);
     if (job.sums != NULL) {
-        add_slabs(&job);
+        add_slabs(&job, policy, threads);
     }
     workspace_give_back(of_sums);
     workspace_give_back(of_b);
