@@ -162,8 +162,7 @@ static bool make_plan(struct accumulate_plan *plan, PyObject *ufunc, const struc
 {
     PyArrayObject *array = plan->arguments->array;
     plan->axis = reduction_arguments_axis(plan->arguments);
-    return plan->axis >= 0 && PyArray_DIM(array, plan->axis) > 1 &&
-           PyArray_SIZE(array) >= reduction_short_loop() && array_is_plain(array) &&
+    return plan->axis >= 0 && PyArray_DIM(array, plan->axis) > 1 && array_is_plain(array) &&
            find_loop(plan, ufunc, op) && !is_short(plan) &&
            (plan->arguments->out == NULL || accepts_out(plan));
 }
@@ -208,6 +207,9 @@ static PyObject *compute(struct accumulate_plan *plan, PyArrayObject *out,
 PyObject *accumulate_call(PyObject *ufunc, const struct reduction_op *op,
                           const struct reduction_arguments *arguments)
 {
+    if (PyArray_SIZE(arguments->array) < reduction_short_loop()) {
+        return NULL; /* at once: a plan has room for many axes */
+    }
     struct accumulate_plan plan = {.arguments = arguments};
     if (!make_plan(&plan, ufunc, op) || is_sequential(&plan)) {
         return NULL;

@@ -121,7 +121,7 @@ static PyObject *reduce_or_leave(PyObject *clone, PyObject *called, PyObject *co
 {
     struct reduction_arguments arguments;
     struct reduction_plan plan;
-    if (!reduction_arguments_read(&arguments, args, count, keywords)) {
+    if (!reduction_arguments_read(&arguments, ARGUMENTS_OF_REDUCE, args, count, keywords)) {
         note_reason("arguments");
         return numpy_reduce(called, args, count, keywords);
     }
@@ -145,28 +145,12 @@ static PyObject *reduce_or_leave(PyObject *clone, PyObject *called, PyObject *co
     return numpy_reduce(is_numpys ? clone_original(clone) : clone, args, count, keywords);
 }
 
-/* reduction_arguments_read() knows more of them than accumulate has. */
-static bool are_of_accumulate(Py_ssize_t count, PyObject *keywords)
-{
-    static const char *const names[] = {"axis", "dtype", "out"};
-    bool are = count <= 4;
-    for (Py_ssize_t i = 0; are && keywords != NULL && i < PyTuple_GET_SIZE(keywords); i++) {
-        bool found = false;
-        for (size_t k = 0; k < sizeof names / sizeof *names && !found; k++) {
-            found = PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, i), names[k]) == 0;
-        }
-        are = found;
-    }
-    return are;
-}
-
 static PyObject *accumulate_or_leave(PyObject *clone, PyObject *called, PyObject *const *args,
                                      Py_ssize_t count, PyObject *keywords, bool *by_ours)
 {
     const struct reduction_op *op = clone_accumulation_op(clone);
     struct reduction_arguments arguments;
-    if (!are_of_accumulate(count, keywords) ||
-        !reduction_arguments_read(&arguments, args, count, keywords)) {
+    if (!reduction_arguments_read(&arguments, ARGUMENTS_OF_ACCUMULATE, args, count, keywords)) {
         return numpy_accumulate(called, args, count, keywords);
     }
     PyObject *result = accumulate_call(clone, op, &arguments);

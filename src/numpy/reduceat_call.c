@@ -25,7 +25,7 @@ struct reduceat_plan {
 
 /* ---- arguments ---- */
 
-/* Those of reduce but for the indices. */
+/* Those of accumulate but for the indices. */
 static bool read_arguments(struct reduceat_plan *plan, PyObject *const *args, Py_ssize_t count,
                            PyObject *keywords)
 {
@@ -35,17 +35,10 @@ static bool read_arguments(struct reduceat_plan *plan, PyObject *const *args, Py
     if (count < 2 || count + named > MOST) {
         return false;
     }
-    for (Py_ssize_t i = 0; i < named; i++) {
-        PyObject *name = PyTuple_GET_ITEM(keywords, i);
-        if (PyUnicode_CompareWithASCIIString(name, "axis") != 0 &&
-            PyUnicode_CompareWithASCIIString(name, "dtype") != 0 &&
-            PyUnicode_CompareWithASCIIString(name, "out") != 0) {
-            return false;
-        }
-    }
     others[0] = args[0];
     memcpy(others + 1, args + 2, (size_t)(count + named - 2) * sizeof *others);
-    if (!reduction_arguments_read(&plan->arguments, others, count - 1, keywords)) {
+    if (!reduction_arguments_read(&plan->arguments, ARGUMENTS_OF_ACCUMULATE, others, count - 1,
+                                  keywords)) {
         return false;
     }
     plan->axis = reduction_arguments_axis(&plan->arguments);

@@ -8,6 +8,8 @@
 #include <string.h>
 
 enum { AXIS, DTYPE, OUT, KEEPDIMS, INITIAL, WHERE, OPTIONS };
+_Static_assert((int)OUT + 1 == ARGUMENTS_OF_ACCUMULATE && (int)OPTIONS == ARGUMENTS_OF_REDUCE,
+               "their order");
 
 static PyObject *no_value, *option_names[OPTIONS];
 
@@ -24,15 +26,16 @@ int reduction_arguments_initialize(void)
     return complete ? 0 : -1;
 }
 
-static bool read_keywords(PyObject *options[], PyObject *const *values, PyObject *keywords)
+static bool read_keywords(PyObject *options[], int known, PyObject *const *values,
+                          PyObject *keywords)
 {
     const Py_ssize_t count = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
     for (Py_ssize_t i = 0; i < count; i++) {
         int k = 0;
-        while (k < OPTIONS && option_names[k] != PyTuple_GET_ITEM(keywords, i)) {
+        while (k < known && option_names[k] != PyTuple_GET_ITEM(keywords, i)) {
             k++;
         }
-        if (k == OPTIONS || options[k] != NULL) {
+        if (k == known || options[k] != NULL) {
             return false;
         }
         options[k] = values[i];
@@ -85,15 +88,16 @@ static PyObject *null_if_none(PyObject *object)
     return object != Py_None ? object : NULL;
 }
 
-bool reduction_arguments_read(struct reduction_arguments *arguments, PyObject *const *args,
+bool reduction_arguments_read(struct reduction_arguments *arguments,
+                              enum reduction_arguments_known known, PyObject *const *args,
                               Py_ssize_t count, PyObject *keywords)
 {
     PyObject *options[OPTIONS] = {NULL};
-    if (count < 1 || count > 1 + OPTIONS || !PyArray_CheckExact(args[0])) {
+    if (count < 1 || count > 1 + (Py_ssize_t)known || !PyArray_CheckExact(args[0])) {
         return false;
     }
     memcpy(options, args + 1, (size_t)(count - 1) * sizeof *options);
-    if (!read_keywords(options, args + count, keywords) ||
+    if (!read_keywords(options, (int)known, args + count, keywords) ||
         (options[KEEPDIMS] != NULL && !PyBool_Check(options[KEEPDIMS]))) {
         return false;
     }

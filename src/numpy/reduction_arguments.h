@@ -19,8 +19,12 @@ struct reduction_arguments {
 /* Called once, at import. -1 with an exception. */
 int reduction_arguments_initialize(void);
 
+/* How many arguments beside the array a method has, of those of reduce. */
+enum reduction_arguments_known { ARGUMENTS_OF_ACCUMULATE = 3, ARGUMENTS_OF_REDUCE = 6 };
+
 /* False for what only NumPy understands: another object than an array, wrong axes. */
-bool reduction_arguments_read(struct reduction_arguments *arguments, PyObject *const *args,
+bool reduction_arguments_read(struct reduction_arguments *arguments,
+                              enum reduction_arguments_known known, PyObject *const *args,
                               Py_ssize_t count, PyObject *keywords);
 
 /* The type number that dtype= asks for, `usual` if it is not given, -1 if it has metadata or another byte

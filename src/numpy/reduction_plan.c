@@ -377,6 +377,9 @@ enum reduction_way reduction_plan_accumulate(const struct reduction_op *op,
         return REDUCE_BY_LOOPS;
     }
     PyArrayObject *array = arguments->array;
+    if (PyArray_SIZE(array) < reduction_short_loop()) {
+        return REDUCE_BY_NUMPY; /* at once: a plan has room for many axes */
+    }
     struct reduction_plan plan = {.arguments = arguments}; /* without steps of an output */
     int order[NPY_MAXDIMS];
     axes_sort(arguments->ndim, order, compare_axes, &plan);
