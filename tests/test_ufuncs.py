@@ -32,7 +32,9 @@ def test_is_a_ufunc_like_numpys(name):
         assert getattr(ours, attribute) == getattr(theirs, attribute), attribute
     assert ours.__name__ == theirs.__name__
     assert ours.__doc__.splitlines()[0] == theirs.__doc__.splitlines()[0]
-    assert "cores" in ours.__doc__
+    assert "cores" in ours.__doc__ and f"nc.{name}(" in ours.__doc__
+    for section in ("Parameters", "Returns", "Raises", "Notes"):
+        assert (section in ours.__doc__) == (section in theirs.__doc__), section
 
 
 @pytest.mark.parametrize("name", [n for n in NUMPY_UFUNCS if n not in OWN])
@@ -42,6 +44,10 @@ def test_every_numpy_ufunc_is_at_hand(name):
     assert ours is nc.parallel(theirs)
     assert ours.types == theirs.types
     assert name in dir(nc)
+    if theirs.__name__ not in OWN:
+        signature, summary, note, *rest = ours.__doc__.split("\n\n")
+        assert [signature, summary, *rest] == theirs.__doc__.rstrip().split("\n\n")
+        assert f"`numpy.{theirs.__name__}`" in note and "cores" in note
 
 
 def test_the_stub_lists_every_ufunc():

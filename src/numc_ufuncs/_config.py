@@ -122,6 +122,14 @@ def set_config(**options):
     See Also
     --------
     config : Options for a block of code, which take precedence.
+
+    Examples
+    --------
+    >>> import numc_ufuncs as nc
+    >>> nc.set_config(threads=2)
+    >>> nc.get_config()["threads"]
+    2
+    >>> nc.set_config(threads=None)
     """
     numbers = _checked(options)
     _core.set_process_options(*(numbers.get(name, -1) for name in OPTIONS))
@@ -177,6 +185,17 @@ def get_config():
     dict
         ``threads``: the number of threads that a large call would use; ``device``, ``precision``,
         ``gemm``, ``memory``.
+
+    See Also
+    --------
+    info : Says also what set the number of threads.
+
+    Examples
+    --------
+    >>> import numc_ufuncs as nc
+    >>> with nc.config(threads=3, device="cpu"):
+    ...     nc.get_config()
+    {'threads': 3, 'device': 'cpu', 'precision': 'ieee', 'gemm': 'auto', 'memory': 'system'}
     """
     threads, _, device, precision, gemm, memory = _core.get_options()
     return {
@@ -197,6 +216,16 @@ def last_call():
         ``op``, ``device``, ``reason`` (why there), ``seconds`` and ``threads``, which are None for
         calls that are too small to be looked at. Of a call whose operands NumPy hands over in
         several parts, the last part. None before the first call.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import numc_ufuncs as nc
+    >>> with nc.config(device="cpu"):
+    ...     a = nc.matmul(np.ones((300, 300)), np.ones((300, 300)))
+    >>> call = nc.last_call()
+    >>> call["op"], call["device"]
+    ('matmul', 'cpu')
     """
     return _core.last_call()
 
@@ -214,6 +243,17 @@ def info():
         which has NumPy patched in programs that run with ``NUMC_PATCH=1``; None without one),
         ``memory``, ``memory_kept`` and ``memory_limit`` (bytes that are kept for arrays to come,
         and that may be).
+
+    See Also
+    --------
+    get_config : The options alone.
+
+    Examples
+    --------
+    >>> import numc_ufuncs as nc
+    >>> with nc.config(threads=3):
+    ...     nc.info()["threads"], nc.info()["threads_reason"]
+    (3, 'config(threads=)')
     """
     from . import _startup_file  # here: pathlib would double the time of our import
 
@@ -258,12 +298,24 @@ def measure_rates():
     ------
     RuntimeError
         If there is no GPU, or it fails.
+
+    Examples
+    --------
+    >>> import numc_ufuncs as nc
+    >>> rates = nc.measure_rates()  # doctest: +SKIP
     """
     return _core.measure_rates()
 
 
 def show_config():
-    """Print what `info` returns."""
+    """Print what `info` returns.
+
+    Examples
+    --------
+    >>> import numc_ufuncs as nc
+    >>> nc.show_config()  # doctest: +ELLIPSIS
+    version ...
+    """
     for name, value in info().items():
         shown = ", ".join(value) if isinstance(value, list) else value
         print(f"{name:14} {shown}")

@@ -7,7 +7,13 @@ _MAGIC = "numc_profile"
 
 
 def load_ipython_extension(shell):
-    """Patch NumPy in this session, and define ``%%numc_profile``."""
+    """Patch NumPy in this session, and define ``%%numc_profile``: ``%load_ext numc_ufuncs``.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        The session; IPython passes it.
+    """
 
     def profile_cell(line, cell):
         """Run the cell, and print which ufuncs it called."""
@@ -20,6 +26,12 @@ def load_ipython_extension(shell):
 
 
 def unload_ipython_extension(shell):
-    """Restore NumPy."""
+    """Restore NumPy, and take ``%%numc_profile`` away: ``%unload_ext numc_ufuncs``.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        The session; IPython passes it.
+    """
     shell.magics_manager.magics["cell"].pop(_MAGIC, None)
     restore_numpy()

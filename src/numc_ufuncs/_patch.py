@@ -119,7 +119,20 @@ def patch_numpy(names=None):
 
 
 def restore_numpy():
-    """Let NumPy compute its calls itself again; what `patched` leads here stays led."""
+    """Let NumPy compute its calls itself again; what `patched` leads here stays led.
+
+    See Also
+    --------
+    patch_numpy : What this ends.
+
+    Examples
+    --------
+    >>> import numc_ufuncs as nc
+    >>> nc.patch_numpy()
+    >>> nc.restore_numpy()
+    >>> nc.is_patched()
+    False
+    """
     for what in _all_patchable():
         _core.set_patched(what, False)
 
@@ -135,6 +148,18 @@ def is_patched(name=None):
     Returns
     -------
     bool
+
+    Raises
+    ------
+    ValueError
+        For a name that cannot be patched.
+
+    Examples
+    --------
+    >>> import numc_ufuncs as nc
+    >>> with nc.patched(["add"]):
+    ...     nc.is_patched("add"), nc.is_patched("multiply"), nc.is_patched()
+    (True, False, True)
     """
     if name is None:
         return any(map(_core.is_patched, _all_patchable()))

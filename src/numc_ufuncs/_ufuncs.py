@@ -50,17 +50,12 @@ OWN = {
     ),
 }
 
-_DOC_OF_OWN = """\
-{summary}
-
-Same operands, dtypes, broadcasting, errors and methods as `numpy.{name}`, and the same results;
-large calls run on all cores.
-
-See Also
---------
-numpy.{name} : Describes the parameters.
-numc_ufuncs.config : How many threads a call may use.
-
+# After the summary; what follows it is NumPy's, to which it refers.
+_NOTE_OF_OWN = """\
+As `numpy.{name}`, on all cores: the same operands, dtypes, broadcasting, errors and methods, and
+the same results{but}. `numc_ufuncs.config` limits the threads."""
+_BUT_OF_PRODUCTS = ", but for the last bits of products of floats"
+_EXAMPLES_OF_OWN = """\
 Examples
 --------
 >>> import numpy as np
@@ -68,6 +63,7 @@ Examples
 >>> nc.{name}({example})
 {result}
 """
+_NOTE_OF_PARALLEL = "The parallel form of `{name}`: the same results, computed on all cores."
 
 _clones: dict[np.ufunc, np.ufunc] = {}
 
@@ -135,11 +131,21 @@ def _clone(ufunc, op, doc):
     return _clones.setdefault(ufunc, clone)
 
 
-def _doc_without_signature(ufunc):
-    doc = ufunc.__doc__ or ""
-    if doc.startswith(f"{ufunc.__name__}("):
-        doc = doc.partition("\n\n")[2]
-    return doc
+def _parts_of_doc(ufunc):
+    """The summary of a docstring and the rest of it, without signatures: NumPy adds one."""
+    doc = (ufunc.__doc__ or "").strip()
+    while doc.startswith(f"{ufunc.__name__}("):
+        doc = doc.partition("\n\n")[2].strip()
+    summary, _, rest = doc.partition("\n\n")
+    return summary, rest
+
+
+def _joined(*paragraphs):
+    return "\n\n".join(filter(None, paragraphs))
+
+
+def _name_in_docs(ufunc):
+    return f"numpy.{ufunc.__name__}" if _has_name_here(ufunc) else ufunc.__name__
 
 
 # Functions of NumPy that are a method of a ufunc.
@@ -174,27 +180,31 @@ def parallel(ufunc):
     Parameters
     ----------
     ufunc : numpy.ufunc
-        Any ufunc with inner loops in its type table: NumPy's, those of `scipy.special`, or those
-        that another package compiled.
+        Any ufunc or generalized ufunc with inner loops in its type table: NumPy's, those of
+        `scipy.special`, or those that another package compiled.
 
     Returns
     -------
     numpy.ufunc
         A ufunc with the same dtypes, promotion, methods and errors, and with bit-identical results.
-        The same object for each call with the same `ufunc`, which it keeps alive. An own ufunc of
-        this package, and a generalized ufunc, are returned unchanged.
+        The same object for each call with the same `ufunc`, which it keeps alive. A ufunc of this
+        package is returned unchanged.
 
     Raises
     ------
     TypeError
         If `ufunc` is not a `numpy.ufunc`, or has no inner loops in its type table.
 
+    See Also
+    --------
+    patch_numpy : Leads calls of NumPy's own ufuncs to their parallel forms.
+
     Notes
     -----
-    Only loops over many elements that may be computed in any order are split over threads: sums
-    along an axis, loops over Python objects, and calls whose operands overlap run as NumPy runs
-    them. The inner loops must be safe to run in several threads at once, which NumPy itself relies
-    on when it releases the GIL around them.
+    Calls that take less than some 20 us stay on the calling thread, as do loops over Python
+    objects and what must be computed in order. Of a generalized ufunc the items of a stack are
+    shared out. The inner loops must be safe to run in several threads at once, which NumPy itself
+    relies on when it releases the GIL around them.
 
     Examples
     --------
@@ -218,19 +228,22 @@ def parallel(ufunc):
             f"parallel() cannot run {ufunc!r}: "
             "it has no inner loops in its type table (ufunc.types)"
         )
-    name = ufunc.__name__
-    doc = (
-        f"Parallel form of `{name}`: the same results, computed on all cores.\n\n"
-        f"{_doc_without_signature(ufunc)}"
-    )
-    return _clone(ufunc, None, doc)
+    summary, rest = _parts_of_doc(ufunc)
+    note = _NOTE_OF_PARALLEL.format(name=_name_in_docs(ufunc))
+    return _clone(ufunc, None, _joined(summary, note, rest))
 
 
 def _own(name):
     summary, example, result = OWN[name]
-    doc = _DOC_OF_OWN.format(summary=summary, name=name, example=example, result=result)
     # NumPy has matvec and vecmat from 2.2 on.
     original = getattr(np, name, None) or _core.make_gufunc(name, np.matmul, np.vecdot)
+    rest = _parts_of_doc(original)[1].partition("Examples\n--------\n")[0].rstrip()
+    doc = _joined(
+        summary,
+        _NOTE_OF_OWN.format(name=name, but=_BUT_OF_PRODUCTS if original.signature else ""),
+        rest,
+        _EXAMPLES_OF_OWN.format(name=name, example=example, result=result),
+    )
     return _clone(original, name, doc)
 
 

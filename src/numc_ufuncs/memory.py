@@ -20,7 +20,7 @@ def release():
 
     See Also
     --------
-    set_config : Its option ``memory`` decides whether memory is kept.
+    numc_ufuncs.set_config : Its option ``memory`` decides whether memory is kept.
 
     Examples
     --------
