@@ -1,4 +1,4 @@
-# make bench | test | lint | asv | clean. Everything is installed into .venv, nothing elsewhere.
+# make bench | test | lint | docs | asv | clean. Everything is installed into .venv, nothing elsewhere.
 # SETUP_ARGS are options of Meson, such as -Dcuda=disabled.
 PYTHON ?= python3
 PYTEST_ARGS ?=
@@ -9,10 +9,11 @@ build := $(CURDIR)/build
 # Meson finds numpy-config and ninja, and pytest the tools it starts, by PATH.
 in_venv := PATH="$(venv)/bin:$$PATH"
 pip := $(venv)/bin/pip --disable-pip-version-check install --quiet $(SETUP_ARGS:%=-Csetup-args=%)
+sphinx := $(venv)/bin/python -m sphinx --quiet --fail-on-warning --keep-going -n -d "$(build)-docs/doctrees"
 c_files := $(wildcard src/*/*.[ch] src/*/*/*.[ch] src/*/*/*.cu src/*/_template/src/*/*.c tests/*/*.[ch])
 c_files += $(wildcard $(addprefix examples/tutorial/*/*.,c h cpp cu cuh))
 
-.PHONY: bench test lint asv clean system install-test install-bench
+.PHONY: bench test lint docs asv clean system install-test install-bench install-docs
 .DELETE_ON_ERROR:
 
 bench: install-bench
@@ -37,6 +38,13 @@ lint: $(venv)/bin/python
 	$(venv)/bin/python tools/check_types.py
 	$(venv)/bin/python tools/check_structure.py
 
+# Without a warning: links within the pages and names are checked. LINKS=1 checks all others, which
+# needs a network.
+docs: install-docs
+	$(sphinx) -b html docs "$(build)-docs/html"
+	$(sphinx) -b doctest docs "$(build)-docs/doctest"
+	$(if $(LINKS),$(sphinx) -b linkcheck docs "$(build)-docs/linkcheck")
+
 asv: install-bench
 	cd benchmarks && $(in_venv) asv machine --yes
 	cd benchmarks && $(in_venv) asv check --python=same
@@ -58,3 +66,6 @@ install-test: system $(venv)/bin/python
 
 install-bench: system $(venv)/bin/python
 	$(pip) '.[bench,plot]'
+
+install-docs: system $(venv)/bin/python
+	$(pip) '.[docs]'

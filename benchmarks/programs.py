@@ -180,7 +180,7 @@ def plot(rows, title, path):
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter("")
-    axes.margins(x=0.08)
+    axes.margins(x=0.12)
     axes.axvline(1, color="gray", linewidth=1)
     axes.legend(loc="lower right")
     figure.savefig(path)

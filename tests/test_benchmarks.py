@@ -101,9 +101,9 @@ def test_contributing_names_files_that_exist():
     assert named - found == set()
 
 
-def test_usage_lists_the_instruction_sets():
-    usage = (REPOSITORY / "docs" / "usage.md").read_text()
-    (row,) = re.findall(r"^\| `NUMC_ISA` \|.*$", usage, re.MULTILINE)
+def test_the_guide_lists_the_instruction_sets():
+    guide = (REPOSITORY / "docs" / "guide" / "options.md").read_text()
+    (row,) = re.findall(r"^\| `NUMC_ISA` \|.*$", guide, re.MULTILINE)
     assert set(nc.info()["isa_available"]) <= set(re.findall(r"`(\w+)`", row))
 
 

@@ -1,31 +1,18 @@
 """The tutorial: its commands run, and the code that its pages show is that of the sources."""
 
-import os
 import re
 import shutil
-import subprocess
-import sys
-from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
+import pages
 import pytest
+from pages import COMMANDS, NEEDS
 
 REPOSITORY = Path(__file__).parent.parent
 PAGES = REPOSITORY / "docs" / "tutorial"
 FOLDER = REPOSITORY / "examples" / "tutorial"
 LESSONS = sorted(path.stem for path in PAGES.glob("0*.md"))
-# What the line before a block may say that it needs, beside what the other blocks of its page do.
-NEEDS = {
-    "asv": lambda: find_spec("asv") is not None,
-    "meson-python": lambda: find_spec("mesonpy") is not None,
-    "nvcc": lambda: shutil.which("nvcc") is not None,
-    "cuda": lambda: shutil.which("nvcc") is not None,
-}
-BLOCK = re.compile(r"(?:<!-- needs ([\w-]+) -->\n)?^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-COMMANDS = ("sh", "console")
 SHOWN = ("c", "cpp", "cuda", "python", "meson", "toml")
-SECONDS = 300
 
 REPOSITORY_FOR_ASV = """
 git init --quiet
@@ -33,15 +20,8 @@ git -c user.name=test -c user.email= commit --quiet --allow-empty --message=test
 """
 
 
-class Block(NamedTuple):
-    needs: str
-    language: str
-    text: str
-
-
 def blocks(page):
-    text = (PAGES / f"{page}.md").read_text(encoding="utf-8")
-    return [Block(*match.groups(default="")) for match in BLOCK.finditer(text)]
+    return pages.blocks(PAGES / f"{page}.md")
 
 
 def scripts():
@@ -71,22 +51,11 @@ def test_commands_run(copy, page, need):
     chosen = [b for b in blocks(page) if b.language in COMMANDS and b.needs in allowed]
     while chosen[-1].needs != need:  # what comes after it has been run without the need
         chosen.pop()
-    before = ["set -eux", *([REPOSITORY_FOR_ASV] if need == "asv" else [])]
-    script = "\n".join([*before, *(block.text for block in chosen)])
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": path}
-    if need == "asv":
-        environment["HOME"] = str(copy)  # it writes a file there
-    done = subprocess.run(
-        ["bash", "-c", script],
-        cwd=copy,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=SECONDS,
-    )
-    assert done.returncode == 0, done.stdout
+    script = "\n".join(block.text for block in chosen)
+    if need == "asv":  # it writes a file into HOME
+        pages.run_commands(REPOSITORY_FOR_ASV + script, copy, HOME=str(copy))
+    else:
+        pages.run_commands(script, copy)
 
 
 @pytest.mark.parametrize("page", LESSONS)
@@ -116,10 +85,3 @@ def test_every_lesson_has_a_page():
     overview = (PAGES / "README.md").read_text(encoding="utf-8")
     for page in LESSONS:
         assert f"]({page}.md)" in overview
-
-
-def test_links_lead_somewhere():
-    for path in PAGES.glob("*.md"):
-        prose = BLOCK.sub("", path.read_text(encoding="utf-8"))
-        for link in re.findall(r"\]\(([^)#]+)", prose):
-            assert "://" in link or (path.parent / link).exists(), f"{path.name}: {link}"
