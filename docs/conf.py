@@ -163,7 +163,7 @@ class Drawn(SphinxDirective):
             f"{machine['bandwidth_bytes_per_second'] / 1e9:.0f} GB/s; NumPy {machine['numpy']}, "
             f"{machine['blas']}, Python {machine['python']}"
         )
-        return [*images, nodes.paragraph("", text, classes=["text-muted"])]
+        return [*images, nodes.paragraph("", "", nodes.emphasis("", text))]
 
 
 class Names(SphinxDirective):
@@ -201,7 +201,8 @@ html_theme_options = {
     "pygments_light_style": "default",
     "pygments_dark_style": "github-dark",
 }
-html_sidebars = {"index": [], "start": [], "figures": [], "comparison": [], "changes": []}
+html_sidebars = dict.fromkeys(("index", "start", "figures", "comparison", "changes", "security"), [])
+highlight_language = "none"  # of blocks that name none
 html_show_sourcelink = False
 html_copy_source = False
 
