@@ -1,5 +1,6 @@
-# make bench | test | lint | docs | asv | clean. Everything is installed into .venv, nothing elsewhere.
-# SETUP_ARGS are options of Meson, such as -Dcuda=disabled.
+# make bench | test | wheel | lint | docs | asv | clean. Everything is installed into .venv, nothing elsewhere.
+# SETUP_ARGS are options of Meson, such as -Dcuda=disabled; NUMPY are the versions that `make wheel` tests
+# with, such as '2.0.* 2.2.*'.
 PYTHON ?= python3
 PYTEST_ARGS ?=
 SETUP_ARGS ?=
@@ -13,7 +14,7 @@ sphinx := $(venv)/bin/python -m sphinx --quiet --fail-on-warning --keep-going -n
 c_files := $(wildcard src/*/*.[ch] src/*/*/*.[ch] src/*/*/*.cu src/*/_template/src/*/*.c tests/*/*.[ch])
 c_files += $(wildcard $(addprefix examples/tutorial/*/*.,c h cpp cu cuh))
 
-.PHONY: bench test lint docs asv clean system install-test install-bench install-docs
+.PHONY: bench test wheel lint docs asv clean system install-test install-bench install-docs
 .DELETE_ON_ERROR:
 
 bench: install-bench
@@ -24,6 +25,9 @@ test: install-test
 	$(in_venv) meson compile -C "$(build)"
 	$(in_venv) meson test -C "$(build)" --print-errorlogs
 	$(in_venv) pytest $(PYTEST_ARGS)
+
+wheel: system
+	SETUP_ARGS='$(SETUP_ARGS)' tools/wheel.sh "$(PYTHON)" $(foreach numpy,$(NUMPY),'$(numpy)')
 
 lint: $(venv)/bin/python
 	@tools/check_system.sh "$(PYTHON)" clang-format cppcheck

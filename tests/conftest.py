@@ -1,6 +1,7 @@
 """What several test modules need."""
 
 import os
+import re
 import tempfile
 
 import pytest
@@ -9,9 +10,44 @@ import pytest
 CACHE = tempfile.TemporaryDirectory()
 os.environ["XDG_CACHE_HOME"] = CACHE.name
 
-import _numc_test  # noqa: E402
-
 import numc_ufuncs as nc  # noqa: E402
+
+try:
+    import _numc_test
+except ModuleNotFoundError:  # then only --wheel goes on
+    _numc_test = None
+
+# Files that --wheel leaves out: an installed wheel has no test extension, and nothing that only the
+# tree has; and it is tested beside few other packages.
+NEEDS_EXTENSION = re.compile("^(import _numc_test|from test_reduce import)", re.MULTILINE)
+NEEDS_MORE = {
+    *("test_benchmarks.py", "test_compare.py", "test_programs.py", "test_tools.py"),
+    *("test_dask.py", "test_ecosystem.py", "test_numpy_suite.py"),
+}
+
+
+def pytest_addoption(parser):
+    parser.addoption("--wheel", action="store_true", help="test an installed wheel")
+
+
+def pytest_configure(config):
+    if _numc_test is None and not config.getoption("--wheel"):
+        raise pytest.UsageError("the test extension is not installed: see `make test`")
+
+
+def pytest_ignore_collect(collection_path, config):
+    if not config.getoption("--wheel") or collection_path.suffix != ".py":
+        return None
+    path = collection_path
+    return path.name in NEEDS_MORE or bool(NEEDS_EXTENSION.search(path.read_text())) or None
+
+
+@pytest.fixture
+def extension():
+    """The test extension."""
+    if _numc_test is None:
+        pytest.skip("needs the test extension")
+    return _numc_test
 
 
 def pytest_runtest_setup(item):
@@ -28,39 +64,52 @@ def cpu():
 
 
 @pytest.fixture
-def threads_always():
-    """Three threads for every call of more than 64 elements."""
-    before = _numc_test.set_parallel_threshold(1)
+def three_threads():
+    """For every call of more than 64 elements, if there is the test extension."""
+    before = _numc_test and _numc_test.set_parallel_threshold(1)
     nc.set_config(threads=3)
     yield
     nc.set_config(threads=None)
-    _numc_test.set_parallel_threshold(before)
+    if _numc_test:
+        _numc_test.set_parallel_threshold(before)
+
+
+@pytest.fixture
+def threads_always(extension, three_threads):
+    """For tests that would see nothing where threads compute only what they pay for."""
+
+
+PRODUCTION = (0, False, False)
 
 
 @pytest.fixture(
-    params=[(0, False, False), (500, False, False), (500, False, True), (500, True, False)],
+    params=[PRODUCTION, (500, False, False), (500, False, True), (500, True, False)],
     ids=["production", "late workers", "late workers, small blocks", "all workers, large blocks"],
 )
 def policy(request):
-    """How calls are split among threads: see struct policy."""
-    before = _numc_test.set_policy(*request.param)
+    """How calls are split among threads: see struct policy. Only tests set another one."""
+    if _numc_test is None and request.param == PRODUCTION:
+        yield
+        return
+    extension = request.getfixturevalue("extension")
+    before = extension.set_policy(*request.param)
     yield
-    _numc_test.set_policy(*before)
+    extension.set_policy(*before)
 
 
 FAKE_MEMORY = 1 << 30
 
 
 @pytest.fixture(params=["fake", pytest.param("cuda", marks=pytest.mark.cuda)])
-def device(request):
+def device(request, extension):
     """Every matmul on a device: the fake one, and a GPU where there is one."""
     if request.param == "fake":
-        _numc_test.use_fake_device(FAKE_MEMORY)
+        extension.use_fake_device(FAKE_MEMORY)
     nc.set_config(device="cuda")
     yield request.param
     nc.set_config(device=None, precision=None, gemm=None)
     if request.param == "fake":
-        _numc_test.use_fake_device(0)
+        extension.use_fake_device(0)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from test_matmul import ALL, UFUNCS, expected, laid_out, random_values, same
 import numc_ufuncs as nc
 from numc_ufuncs import _core
 
-pytestmark = pytest.mark.usefixtures("cpu", "threads_always")
+pytestmark = pytest.mark.usefixtures("cpu", "three_threads")
 
 CORES = {
     "matmul": ("mk", "kn"),

@@ -28,7 +28,7 @@ OURS = "?" + INTEGERS + "eg"  # products of nearly every size are ours
 ALL = OURS + "fdFDG"
 UFUNCS = ("matmul", "vecdot", "matvec", "vecmat")
 
-pytestmark = pytest.mark.usefixtures("cpu")
+pytestmark = pytest.mark.usefixtures("cpu", "three_threads")
 
 
 # ---- references ----
@@ -272,11 +272,6 @@ def check(seed):
 # ---- tests ----
 
 
-@pytest.fixture(autouse=True)
-def three_threads(threads_always):
-    pass
-
-
 @settings(
     max_examples=int((CASES or DEFAULT_CASES) * SHARE),
     derandomize=CASES < DEFAULT_CASES,
@@ -290,6 +285,7 @@ def test_random_products(seed):
     check(seed)
 
 
+@pytest.mark.usefixtures("extension")
 @pytest.mark.parametrize("isa", _core.isas()[1])
 def test_every_instruction_set(isa):
     """In a process of its own, as the choice is made at import."""
@@ -370,6 +366,7 @@ def test_thin(code):
                     assert same(nc.matmul(y.T, x.T).T, *wanted), (code, m, k, n)
 
 
+@pytest.mark.usefixtures("threads_always")
 @pytest.mark.parametrize("code", OURS)
 @pytest.mark.parametrize("shape", [(37, 70, 45), (130, 260, 200), (400, 3, 5), (2, 900, 300)])
 def test_result_is_independent_of_threads(code, shape, regions):

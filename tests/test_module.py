@@ -1,6 +1,7 @@
 """The life of the extension module: imports that are repeated, and other interpreters."""
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -68,6 +69,7 @@ def test_import_again():
     run(IMPORT_AGAIN.format(count_handlers="count = lambda: 0"))
 
 
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler")
 def test_fork_handlers_are_installed_once(tmp_path, monkeypatch):
     source, library = tmp_path / "count.c", tmp_path / "count.so"
     source.write_text(COUNTING_LIBRARY)

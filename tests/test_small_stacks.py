@@ -54,6 +54,7 @@ def test_small_stacks(dtype, always, request):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.usefixtures("extension")
 def test_small_stacks_of_all_threads():
     """Those of the main thread and of workers."""
     code = (
@@ -94,6 +95,7 @@ print(len(found), all((c == x @ y).all() and (d == c).all() for x, y, c, d in fo
 """
 
 
+@pytest.mark.usefixtures("extension")
 def test_small_stacks_of_products():
     done = subprocess.run(
         [sys.executable, "-c", PRODUCTS], capture_output=True, text=True, check=False

@@ -1,0 +1,49 @@
+"""Libraries to link with instead of the C library's own, so that the result runs on an older one.
+
+    python tools/old_glibc.py VERSION FOLDER     then link with -LFOLDER; needs ziglang of PyPI
+
+Zig has a table of the symbols of each glibc, with their versions. To link for one, it makes
+libraries that have these symbols and no code, and leaves them in its cache, together with the
+functions that glibc itself links statically. Other linkers can use them as well.
+"""
+
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from shutil import copy
+
+LIBRARIES = ["libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1"]
+OF_LIBC = ["libc.so.6", "libc_nonshared.a", "libld.so.2"]
+
+
+def make(version, folder):
+    """Linkers look for libx.so, where packages say -lx; libc.so is a script, as glibc's is."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as name:
+        cache = Path(name)
+        (cache / "empty.c").write_text("extern int none;\n")
+        zig = [sys.executable, "-m", "ziglang", "cc", "-O2", "-shared", "-fPIC"]
+        target = ["-target", f"{platform.machine()}-linux-gnu.{version}"]
+        subprocess.run(
+            [*zig, *target, "-o", cache / "empty.so", cache / "empty.c"],
+            env={"ZIG_GLOBAL_CACHE_DIR": name, "ZIG_LOCAL_CACHE_DIR": name},
+            check=True,
+        )
+        for library in LIBRARIES + OF_LIBC:
+            found = list(cache.rglob(library))
+            if len(found) != 1:
+                raise SystemExit(f"the cache of this zig has {len(found)} of {library}, not one")
+            copy(found[0], folder / library)
+    for library in LIBRARIES:
+        link = folder / library[: library.index(".so") + 3]
+        link.unlink(missing_ok=True)
+        link.symlink_to(library)
+    libc, functions, loader = (folder.resolve() / library for library in OF_LIBC)
+    script = f"GROUP ( {libc} {functions} AS_NEEDED ( {loader} ) )\n"
+    (folder / "libc.so").write_text(script)
+
+
+if __name__ == "__main__":
+    make(sys.argv[1], Path(sys.argv[2]))

