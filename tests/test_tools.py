@@ -1,5 +1,8 @@
 import re
 import runpy
+import shutil
+import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -169,3 +172,35 @@ def test_the_exit_status_tells_of_breaches(tmp_path, capsys):
     breaches(tmp_path, {"util/other.c": ""})
     assert main([str(tmp_path / "src")]) == 1
     assert "util/other.c" in capsys.readouterr().out
+
+
+# ---- check_wheel.py ----
+
+
+def wheel_problems(path, **contents):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+    return [*runpy.run_path(str(TREE / "tools" / "check_wheel.py"))["problems"](path)]
+
+
+def test_wheels_bring_no_libraries_of_others(tmp_path, capsys):
+    contents = {"numc_ufuncs.libs/libgomp-a34b3233.so.1.0.0": b"", "numc_ufuncs/__init__.py": b""}
+    (problem,) = wheel_problems(tmp_path / "x.whl", **contents)
+    assert "libgomp-a34b3233" in problem and "__init__" not in problem
+    assert "without CUDA" in capsys.readouterr().out
+
+
+def test_wheels_are_small(tmp_path):
+    (problem,) = wheel_problems(tmp_path / "x.whl", **{"numc_ufuncs/large": b"0" * 5_000_001})
+    assert "more than 5000000" in problem
+
+
+@pytest.mark.skipif(shutil.which("nm") is None, reason="no nm")
+def test_names_of_newer_glibcs_are_seen(tmp_path):
+    source, library = tmp_path / "x.c", tmp_path / "x.so"
+    source.write_text("long __isoc23_strtol(void); long f(void) { return __isoc23_strtol(); }\n")
+    command = ["cc", "-shared", "-fPIC", "-Wl,--allow-shlib-undefined", "-o", library, source]
+    subprocess.run(command, check=True)
+    contents = {"numc_ufuncs/x.so": library.read_bytes()}
+    assert "__isoc23_strtol" in wheel_problems(tmp_path / "x.whl", **contents)[0]

