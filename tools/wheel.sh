@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Usage: wheel.sh PYTHON [NUMPY...]
-# Makes the wheel for a Python, below dist/: of this glibc or an older one (docs/decisions/0019-wheels.md), with
-# all instruction sets, and for GPUs where there is nvcc. Then installs it where there is no compiler and
-# tests it there, once for each version of NumPy, such as 2.0.* or newest.
+# Makes the wheel for a Python, below dist/: for old glibcs (docs/decisions/0019-wheels.md), with all
+# instruction sets, and for GPUs where there is nvcc. Then installs it where there is no compiler, and
+# tests it there, with each version of NumPy, such as 2.0.* or newest.
 # SETUP_ARGS are options of Meson.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,7 +12,7 @@ OLDEST_GLIBC=2.28
 python=$1
 shift
 [ $# -gt 0 ] || set -- newest
-tag=$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
+tag=$("$python" -c 'import sys; print("cp%d%d%s" % (*sys.version_info[:2], sys.abiflags))')
 tools=.venv-wheel-$tag
 built=build-wheel/$tag
 pip=(-m pip --disable-pip-version-check --quiet)
