@@ -27,7 +27,7 @@ test: install-test
 	$(in_venv) pytest $(PYTEST_ARGS)
 
 wheel: system
-	SETUP_ARGS='$(SETUP_ARGS)' tools/wheel.sh "$(PYTHON)" $(foreach numpy,$(NUMPY),'$(numpy)')
+	SETUP_ARGS='$(SETUP_ARGS)' PYTEST_ARGS='$(PYTEST_ARGS)' tools/wheel.sh "$(PYTHON)" $(foreach numpy,$(NUMPY),'$(numpy)')
 
 lint: $(venv)/bin/python
 	@tools/check_system.sh "$(PYTHON)" clang-format cppcheck

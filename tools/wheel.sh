@@ -3,7 +3,7 @@
 # Makes the wheel for a Python, below dist/: for old glibcs (docs/decisions/0019-wheels.md), with all
 # instruction sets, and for GPUs where there is nvcc. Then installs it where there is no compiler, and
 # tests it there, with each version of NumPy, such as 2.0.* or newest.
-# SETUP_ARGS are options of Meson.
+# SETUP_ARGS are options of Meson, PYTEST_ARGS those of pytest, such as fewer tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -62,7 +62,8 @@ for numpy in "$@"; do
         done
         python -c 'import numpy; print("NumPy", numpy.__version__)'
         python -m numc_ufuncs info
-        python -m pytest -q -rfE --disable-warnings --wheel tests
+        # shellcheck disable=SC2086
+        python -m pytest -q -rfE --disable-warnings --wheel ${PYTEST_ARGS:-tests}
     )
 done
 step "dist/$(basename "$wheel")"
