@@ -22,8 +22,12 @@ except ModuleNotFoundError:  # then only --wheel goes on
 NEEDS_EXTENSION = re.compile("^(import _numc_test|from test_reduce import)", re.MULTILINE)
 NEEDS_MORE = {
     *("test_benchmarks.py", "test_compare.py", "test_programs.py", "test_tools.py"),
-    *("test_dask.py", "test_ecosystem.py", "test_numpy_suite.py"),
+    *("test_dask.py", "test_ecosystem.py", "test_numpy_suite.py", "test_tutorial.py"),
 }
+
+# Fixtures of tests that pytest-run-parallel is not to run in several threads: they look at what one
+# thread, or the process, has done, or set something for the process in the midst of the test.
+NOT_IN_THREADS = {"arrays", "reductions", "regions", "request", "short_calls"}
 
 
 def pytest_addoption(parser):
@@ -40,6 +44,11 @@ def pytest_ignore_collect(collection_path, config):
         return None
     path = collection_path
     return path.name in NEEDS_MORE or bool(NEEDS_EXTENSION.search(path.read_text())) or None
+
+
+def pytest_itemcollected(item):
+    if NOT_IN_THREADS.intersection(item.fixturenames):
+        item.add_marker("thread_unsafe")
 
 
 @pytest.fixture

@@ -320,7 +320,7 @@ def outcome(function, *args):
             result = function(*args)
             elements = np.nan_to_num(result, nan=7)
             # Six bytes of long doubles are undefined.
-            is_long = elements.dtype.char == "g"
+            is_long = elements.dtype.char in "gG"
             bits = repr(elements.tolist()) if is_long else elements.tobytes()
             told = result.dtype, result.shape, bits
         except Exception as error:

@@ -6,6 +6,8 @@ import pytest
 import numc_ufuncs as nc
 from numc_ufuncs import _check
 
+pytestmark = pytest.mark.thread_unsafe  # of the whole process
+
 A = np.linspace(0, 1, 1001)
 
 

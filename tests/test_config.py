@@ -14,6 +14,8 @@ import pytest
 
 import numc_ufuncs as nc
 
+pytestmark = pytest.mark.thread_unsafe  # of the whole process
+
 
 @pytest.fixture(autouse=True)
 def restore():

@@ -15,10 +15,11 @@ import ctypes, sys, warnings
 import numpy as np
 
 WORD = ctypes.sizeof(ctypes.c_void_p)
+HEAD = object.__basicsize__  # of every object; its type is the last word
 UFUNC_LOOPS = next(  # where np.add keeps its `_loops`: the last list or dict of its fields
     at for at in range(np.ufunc.__basicsize__ - WORD, 0, -WORD)
     if (word := ctypes.c_size_t.from_address(id(np.add) + at).value) > 4096
-    and ctypes.c_size_t.from_address(word + WORD).value in (id(list), id(dict))
+    and ctypes.c_size_t.from_address(word + HEAD - WORD).value in (id(list), id(dict))
     and word != id(getattr(np.add, "__dict__", None))
 )
 OTHER_LOOPS = ()
@@ -28,7 +29,7 @@ def set_nothing(*args):
     return 0
 
 def definition(descriptor):  # of a method or an attribute: the struct that it points to
-    return ctypes.c_size_t.from_address(id(descriptor) + 5 * WORD).value
+    return ctypes.c_size_t.from_address(id(descriptor) + HEAD + 3 * WORD).value
 
 api = ctypes.pythonapi.PyCapsule_GetPointer
 api.restype, api.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -39,7 +40,7 @@ def default_handler():  # a struct that begins with its name
     return api(ctypes.PYFUNCTYPE(ctypes.py_object)(get)(), b"mem_handler")
 
 PARTS = {
-    "fields of ufuncs": lambda: [(id(np.ufunc) + 7 * WORD, 0)],  # tp_vectorcall_offset
+    "fields of ufuncs": lambda: [(id(np.ufunc) + HEAD + 5 * WORD, 0)],  # tp_vectorcall_offset
     "ufunc._loops": lambda: [(id(np.add) + UFUNC_LOOPS, id(OTHER_LOOPS))],
     "methods of ufuncs": lambda: [
         (definition(getattr(np.ufunc, name)) + 2 * WORD, 0x1)  # ml_flags

@@ -8,6 +8,8 @@ import pytest
 
 import numc_ufuncs as nc
 
+pytestmark = pytest.mark.thread_unsafe  # of the whole process
+
 
 def line_of(function):
     return function.__code__.co_firstlineno + 1

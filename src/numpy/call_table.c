@@ -108,13 +108,7 @@ int call_table_loop(struct call_table *table, const int kinds[], PyObject *signa
     if (table->inputs > 2 || table->loops > SCHAR_MAX || signature != NULL || casting != NULL) {
         return ask_numpy(table, kinds, signature, casting);
     }
-    if (table->known == NULL) {
-        table->known = PyMem_Calloc(INPUT_KINDS, sizeof *table->known);
-    }
-    if (table->known == NULL) {
-        return NO_LOOP;
-    }
-    signed char *known = &table->known[kinds[0]][table->inputs == 2 ? kinds[1] : 0];
+    _Atomic signed char *known = &table->known[kinds[0]][table->inputs == 2 ? kinds[1] : 0];
     if (*known == NOT_ASKED) {
         const int row = ask_numpy(table, kinds, NULL, NULL);
         *known = (signed char)(row == NO_LOOP ? NO_LOOP : row + 1);
@@ -212,5 +206,4 @@ void call_table_release(struct call_table *table)
         Py_XDECREF((PyObject *)table->row[type].output);
     }
     PyMem_Free(table->converting);
-    PyMem_Free(table->known);
 }

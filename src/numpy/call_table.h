@@ -34,7 +34,8 @@ struct call_table {
         bool converts;                 /* NumPy, which has no loop for it, would cast the inputs */
     } row[CALL_TYPES];       /* by the type number of inputs of one dtype; of one output */
     struct loop *converting; /* those of rows that convert; NULL: there are none */
-    signed char (*known)[INPUT_KINDS]; /* loops by kinds of inputs, as far as NumPy was asked */
+    /* Loops by kinds of inputs, as far as NumPy was asked. */
+    _Atomic signed char known[INPUT_KINDS][INPUT_KINDS];
 };
 
 /* Fills the table of `ufunc`: from its loops, or, if it is one of ours, as a product. -1 with an

@@ -2,7 +2,8 @@
 
 _Atomic bool check_is_set;
 
-static PyObject *before, *after; /* Python functions, which stay once they were set */
+static gil_or_mutex lock;        /* of these two: */
+static PyObject *before, *after; /* Python functions */
 static _Thread_local bool inside;
 
 bool check_is_inside(void)
@@ -10,11 +11,16 @@ bool check_is_inside(void)
     return inside;
 }
 
-static PyObject *call_inside(PyObject *function, PyObject *const *args, size_t count)
+/* Meanwhile another thread may set another function. */
+static PyObject *call_inside(PyObject *const *function, PyObject *const *args, size_t count)
 {
+    GIL_OR_LOCK(&lock);
+    PyObject *called = Py_NewRef(*function);
+    GIL_OR_UNLOCK(&lock);
     inside = true;
-    PyObject *result = PyObject_Vectorcall(function, args, count, NULL);
+    PyObject *result = PyObject_Vectorcall(called, args, count, NULL);
     inside = false;
+    Py_DECREF(called);
     return result;
 }
 
@@ -40,7 +46,7 @@ PyObject *check_before(PyObject *ufunc, const char *method, PyObject *const *arg
         for (Py_ssize_t i = 0; i < count; i++) {
             PyTuple_SET_ITEM(of_call[2], i, Py_NewRef(args[i]));
         }
-        expected = call_inside(before, of_call, 4);
+        expected = call_inside(&before, of_call, 4);
     }
     Py_XDECREF(of_call[1]);
     Py_XDECREF(of_call[2]);
@@ -53,7 +59,7 @@ PyObject *check_after(PyObject *expected, PyObject *result)
     PyObject *type, *value, *traceback; /* the call's own exception */
     PyErr_Fetch(&type, &value, &traceback);
     PyObject *const of_call[] = {expected, result != NULL ? result : type};
-    PyObject *done = of_call[1] != NULL ? call_inside(after, of_call, 2) : NULL;
+    PyObject *done = of_call[1] != NULL ? call_inside(&after, of_call, 2) : NULL;
     Py_DECREF(expected);
     if (done == NULL && PyErr_Occurred()) {
         Py_CLEAR(result);
@@ -75,8 +81,13 @@ static PyObject *set_check(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OOp:set_check", &first, &second, &on)) {
         return NULL;
     }
-    Py_XSETREF(before, Py_NewRef(first));
-    Py_XSETREF(after, Py_NewRef(second));
+    GIL_OR_LOCK(&lock);
+    PyObject *const last[] = {before, after};
+    before = Py_NewRef(first);
+    after = Py_NewRef(second);
+    GIL_OR_UNLOCK(&lock);
+    Py_XDECREF(last[0]);
+    Py_XDECREF(last[1]);
     atomic_store(&check_is_set, on);
     Py_RETURN_NONE;
 }

@@ -35,7 +35,7 @@ struct clone {
     const struct reduction_op *reduces, *accumulates;
     PyObject *original_loops; /* the original's `_loops` */
     const Py_ssize_t *loops_count;
-    Py_ssize_t loops_seen; /* *loops_count when they were last adopted */
+    _Atomic Py_ssize_t loops_seen; /* *loops_count when they were last adopted */
     PyObject *serial_if;
     _Atomic bool is_patched;
 };
@@ -237,7 +237,7 @@ PyObject *clone_original(PyObject *clone)
 static __attribute__((noinline)) int adopt_loops(PyUFuncObject *ufunc)
 {
     struct clone *clone = clone_of(ufunc);
-    const Py_ssize_t loops = *clone->loops_count;
+    const Py_ssize_t loops = private_read_count(clone->loops_count);
     if (private_adopt_loops(ufunc, clone->original) < 0) {
         return -1;
     }
@@ -251,7 +251,7 @@ static bool call_outside_blocks(PyUFuncObject *ufunc, PyObject *const *args, siz
                                 PyObject *keywords, PyObject **result)
 {
     const struct clone *clone = clone_of(ufunc);
-    if (*clone->loops_count != clone->loops_seen && adopt_loops(ufunc) < 0) {
+    if (private_read_count(clone->loops_count) != clone->loops_seen && adopt_loops(ufunc) < 0) {
         *result = NULL;
         return true;
     }

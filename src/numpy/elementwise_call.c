@@ -5,7 +5,7 @@
 #include "elementwise_ranges.h"
 #include "errors.h"
 
-struct elementwise_calls elementwise_calls;
+_Thread_local struct elementwise_calls elementwise_calls;
 
 /* What has been decided about a call. */
 struct call_plan {

@@ -7,9 +7,9 @@
 /* As call_directly(). */
 bool elementwise_call(const struct ufunc_call *call, PyObject **result);
 
-/* Calls so far: one loop, several axes, ranges of an iterator on threads, a whole iterator on this
+/* Calls of this thread so far: one loop, several axes, ranges of an iterator on threads, a whole iterator on this
  * thread. */
-extern struct elementwise_calls {
+extern _Thread_local struct elementwise_calls {
     unsigned long long one_loop, nested, ranged, whole;
 } elementwise_calls;
 

@@ -13,7 +13,7 @@ enum {
     LONG_STACK = 16, /* products that are worth one plan */
 };
 
-unsigned long long matmul_calls;
+_Thread_local unsigned long long matmul_calls;
 
 /* What the operands' dimensions say. */
 struct product_layout {

@@ -7,7 +7,7 @@
 /* Computes a product of matrices or vectors, or of stacks of them; as call_directly(). */
 bool matmul_call(const struct ufunc_call *call, PyObject **result);
 
-/* How many so far. */
-extern unsigned long long matmul_calls;
+/* How many of this thread so far. */
+extern _Thread_local unsigned long long matmul_calls;
 
 #endif

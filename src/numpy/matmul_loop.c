@@ -11,7 +11,7 @@
 
 enum { MOST_ROWS = 64 };
 
-struct gufunc_counts gufunc_counts;
+_Thread_local struct gufunc_counts gufunc_counts;
 
 /* NumPy's loops of matmul by type: a joined stack of another gufunc is a product of matrices. They are static
  * in NumPy, and outlive every clone. */
@@ -193,14 +193,6 @@ static void run_numpy(void *context, ptrdiff_t first, ptrdiff_t count)
 
 /* ---- one call ---- */
 
-/* An atomic addition would take as long as the rest of a loop over one tiny product: calls that meet may
- * be counted as one. */
-static void count_call(_Atomic unsigned long long *counter)
-{
-    const unsigned long long count = atomic_load_explicit(counter, memory_order_relaxed);
-    atomic_store_explicit(counter, count + 1, memory_order_relaxed);
-}
-
 /* No loop that multiplies matrices conjugates. */
 static bool may_join(const struct gufunc_loop *loop, const struct product *x)
 {
@@ -217,11 +209,11 @@ static void compute_on_processor(const void *loop_, const struct product *produc
         return;
     }
     if (plan.way == MATMUL_FALLBACK) {
-        count_call(&gufunc_counts.numpys);
+        gufunc_counts.numpys++;
         struct numpy_call call = {loop, product};
         matmul_split(&policy_in_use, product->batch, plan.stack_threads, run_numpy, &call);
     } else {
-        count_call(&gufunc_counts.ours);
+        gufunc_counts.ours++;
         matmul_run(&plan);
     }
 }

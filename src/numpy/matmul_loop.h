@@ -8,7 +8,6 @@
 #include "engine/matmul.h"
 #include "offload.h"
 
-#include <stdatomic.h>
 #include <stdbool.h>
 
 enum gufunc { MATMUL, VECDOT, MATVEC, VECMAT };
@@ -31,9 +30,9 @@ bool gufunc_is_named(const char *name, enum gufunc *gufunc);
 bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char types[], int operands,
                        PyUFuncGenericFunction numpy_function, void *numpy_data);
 
-/* How many calls of loops our kernels computed so far, and how many NumPy's own loops did. */
-extern struct gufunc_counts {
-    _Atomic unsigned long long ours, numpys;
+/* How many calls of loops our kernels computed on this thread so far, and how many NumPy's own loops did. */
+extern _Thread_local struct gufunc_counts {
+    unsigned long long ours, numpys;
 } gufunc_counts;
 
 /* The function to register, with a struct gufunc_loop as its data. */

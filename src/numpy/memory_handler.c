@@ -93,7 +93,6 @@ static void *reallocate(void *context, void *data, size_t bytes)
 static void replace_functions(PyDataMem_Handler *handler)
 {
     numpys = handler->allocator;
-    kept_use_huge_pages(private_uses_huge_pages());
     /* First those that take blocks of either kind, then those that make them. */
     handler->allocator.free = deallocate;
     handler->allocator.realloc = reallocate;
@@ -111,9 +110,13 @@ static PyObject *cached_memory_problem(PyObject *module, PyObject *unused)
     if (handler == NULL) {
         return PyUnicode_FromString("the memory handler of this NumPy is not known to numc_ufuncs");
     }
+    static gil_or_mutex lock;
+    kept_use_huge_pages(private_uses_huge_pages());
+    GIL_OR_LOCK(&lock);
     if (numpys.malloc == NULL) {
         replace_functions(handler);
     }
+    GIL_OR_UNLOCK(&lock);
     return PyUnicode_FromString("");
 }
 

@@ -98,22 +98,18 @@ static PyObject *outer(PyObject *self, PyObject *const *args, Py_ssize_t count, 
 
 /* ---- reduce, accumulate and reduceat ---- */
 
-static _Atomic uint64_t reduced_arrays;
-static const char *_Atomic reduction_reason; /* why the last one was not by kernels, or NULL */
+static _Thread_local uint64_t reduced_arrays;
+static _Thread_local const char
+    *reduction_reason; /* why the last one was not by kernels, or NULL */
 
 uint64_t methods_reduced_arrays(void)
 {
-    return atomic_load(&reduced_arrays);
+    return reduced_arrays;
 }
 
 const char *methods_reduction_reason(void)
 {
-    return atomic_load(&reduction_reason);
-}
-
-static void note_reason(const char *reason)
-{
-    atomic_store_explicit(&reduction_reason, reason, memory_order_relaxed);
+    return reduction_reason;
 }
 
 static PyObject *reduce_or_leave(PyObject *clone, PyObject *called, PyObject *const *args,
@@ -122,7 +118,7 @@ static PyObject *reduce_or_leave(PyObject *clone, PyObject *called, PyObject *co
     struct reduction_arguments arguments;
     struct reduction_plan plan;
     if (!reduction_arguments_read(&arguments, ARGUMENTS_OF_REDUCE, args, count, keywords)) {
-        note_reason("arguments");
+        reduction_reason = "arguments";
         return numpy_reduce(called, args, count, keywords);
     }
     reduction_plan_reduce(&plan, clone_reduction_op(clone), &arguments);
@@ -131,14 +127,14 @@ static PyObject *reduce_or_leave(PyObject *clone, PyObject *called, PyObject *co
         plan.way = REDUCE_BY_LOOPS;
         plan.reason = "initial= or where=";
     }
-    note_reason(plan.reason);
+    reduction_reason = plan.reason;
     if (plan.way == REDUCE_BY_KERNELS) {
         PyObject *result = reduction_run(&plan);
         if (result != NULL || PyErr_Occurred()) {
             *by_ours = true;
             return result;
         }
-        note_reason("no memory, or zeros of both signs");
+        reduction_reason = "no memory, or zeros of both signs";
     }
     /* NumPy's ufunc must not see arguments that may be anything. */
     const bool is_numpys = plan.way == REDUCE_BY_NUMPY && !has_start;
@@ -208,7 +204,7 @@ static PyObject *run(const struct method *method, PyObject *clone, PyObject *cal
         profile_end(&sample, called, method->name, by_ours, args, count, keywords, result);
     }
     if (by_ours) {
-        atomic_fetch_add_explicit(&reduced_arrays, 1, memory_order_relaxed);
+        reduced_arrays++;
     }
     return patch_finish(clone, called, result);
 }

@@ -89,8 +89,7 @@ static PyObject *reduction_reason(PyObject *module, PyObject *unused)
 static PyObject *matmuls(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    return Py_BuildValue("KK", atomic_load(&gufunc_counts.ours),
-                         atomic_load(&gufunc_counts.numpys));
+    return Py_BuildValue("KK", gufunc_counts.ours, gufunc_counts.numpys);
 }
 
 static PyObject *active_threads(PyObject *module, PyObject *unused)
@@ -161,14 +160,16 @@ static PyMethodDef methods[] = {
      "make_gufunc(name, matmul, vecdot): matvec or vecmat, of the loops of matmul and vecdot."},
     {"regions", regions, METH_NOARGS, "How often several threads ran so far."},
     {"short_calls", short_calls, METH_NOARGS,
-     "How many calls took the short way so far: (in one loop, over axes, in ranges, "
+     "How many calls of this thread took the short way so far: (in one loop, over axes, in ranges, "
      "as a whole, products)."},
     {"reduction_reason", reduction_reason, METH_NOARGS,
-     "Why our kernels did not reduce the last array, or None."},
+     "Why our kernels did not reduce this thread's last array, or None."},
     {"reductions", reductions, METH_NOARGS,
-     "(arrays that our methods reduced, calls of loops that our kernels reduced or accumulated)."},
+     "Of this thread: (arrays that our methods reduced, calls of loops that our kernels reduced or "
+     "accumulated)."},
     {"matmuls", matmuls, METH_NOARGS,
-     "(calls of matmul's loops that our kernels computed, that NumPy's own loops did)."},
+     "Of this thread: (calls of matmul's loops that our kernels computed, that NumPy's own loops "
+     "did)."},
     {"active_threads", active_threads, METH_NOARGS, "Threads that compute now, callers included."},
     {"stream_bandwidth", stream_bandwidth, METH_VARARGS,
      "stream_bandwidth(bytes, threads): bytes/s of a plain streaming add of arrays of that size."},
@@ -215,8 +216,7 @@ static int execute(PyObject *module)
 static PyModuleDef_Slot slots[] = {
     {Py_mod_exec, execute},
 #ifdef Py_mod_gil
-    /* What a ufunc knows of its loops, and what is counted, is guarded by the GIL. */
-    {Py_mod_gil, Py_MOD_GIL_USED},
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
 #endif
 #ifdef Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED
     {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},

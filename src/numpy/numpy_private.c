@@ -54,8 +54,8 @@ bool private_is_free(const PyUFuncObject *ufunc)
 
 void private_take_over(PyUFuncObject *ufunc, PyObject *owner, vectorcallfunc call)
 {
-    ufunc->obj = owner;
-    ufunc->vectorcall = call;
+    ufunc->obj = owner; /* which other threads may need as soon as the call is there */
+    __atomic_store_n(&ufunc->vectorcall, call, __ATOMIC_RELEASE);
 }
 
 void private_copy_core_dimensions(PyUFuncObject *ufunc, const PyUFuncObject *original)
@@ -88,29 +88,33 @@ static bool loops_are_known(PyObject *numpy)
 static int append_unknown_loops(PyObject *own, PyObject *theirs)
 {
     const Py_ssize_t count = PyList_GET_SIZE(own);
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(theirs); i++) {
-        PyObject *pair = PyList_GET_ITEM(theirs, i);
-        PyObject *dtypes = PyTuple_GET_ITEM(pair, 0);
-        int known = 0;
+    PyObject *all = PyList_AsTuple(theirs); /* NumPy may append to the list meanwhile */
+    int known = all != NULL ? 0 : -1;
+    for (Py_ssize_t i = 0; known >= 0 && i < PyTuple_GET_SIZE(all); i++) {
+        PyObject *pair = PyTuple_GET_ITEM(all, i);
+        known = 0;
         for (Py_ssize_t k = 0; k < count && known == 0; k++) {
-            PyObject *own_pair = PyList_GET_ITEM(own, k);
-            known = PyObject_RichCompareBool(PyTuple_GET_ITEM(own_pair, 0), dtypes, Py_EQ);
+            PyObject *own_dtypes = PyTuple_GET_ITEM(PyList_GET_ITEM(own, k), 0);
+            known = PyObject_RichCompareBool(own_dtypes, PyTuple_GET_ITEM(pair, 0), Py_EQ);
         }
-        if (known < 0 || (known == 0 && PyList_Append(own, pair) < 0)) {
-            return -1;
+        if (known == 0) {
+            known = PyList_Append(own, pair);
         }
     }
-    return 0;
+    Py_XDECREF(all);
+    return Py_MIN(known, 0);
 }
 
-int private_adopt_loops(PyUFuncObject *ufunc, PyUFuncObject *original)
+static int adopt_loops(PyUFuncObject *ufunc, PyUFuncObject *original)
 {
     /* Where the loops of dtypes are that C code registered by number. They may come at any time, and
      * without one a call would not fail but compute with other dtypes: so both share the dict. */
     if (original->userloops == NULL) {
         original->userloops = PyDict_New();
     }
-    Py_XSETREF(ufunc->userloops, Py_XNewRef(original->userloops));
+    if (ufunc->userloops == NULL) {
+        ufunc->userloops = Py_XNewRef(original->userloops);
+    }
     if (ufunc->userloops == NULL) {
         return -1;
     }
@@ -120,6 +124,15 @@ int private_adopt_loops(PyUFuncObject *ufunc, PyUFuncObject *original)
     return PyDict_CheckExact(original->_loops)
                ? PyDict_Merge(ufunc->_loops, original->_loops, 0)
                : append_unknown_loops(ufunc->_loops, original->_loops);
+}
+
+int private_adopt_loops(PyUFuncObject *ufunc, PyUFuncObject *original)
+{
+    static gil_or_mutex lock; /* a loop that is there twice would be ambiguous */
+    GIL_OR_LOCK(&lock);
+    const int status = adopt_loops(ufunc, original);
+    GIL_OR_UNLOCK(&lock);
+    return status;
 }
 
 PyObject *private_loops(const PyUFuncObject *ufunc)
@@ -150,8 +163,9 @@ bool private_replace(PyObject *callable, int flags, PyCFunction replacement, PyC
 {
     PyMethodDef *definition = definition_of(callable, flags);
     if (definition != NULL) {
-        *before = definition->ml_meth;
-        definition->ml_meth = replacement;
+        *before =
+            definition->ml_meth; /* which other threads may need as soon as the other is there */
+        __atomic_store_n(&definition->ml_meth, replacement, __ATOMIC_RELEASE);
     }
     return definition != NULL;
 }
@@ -350,6 +364,7 @@ static int find_settings(PyObject *numpy)
 npy_intp private_buffer_size(void)
 {
     /* Settings never change: who changes one makes new ones. Python is slow to tell their size. */
+    static gil_or_mutex lock; /* of these two: */
     static PyObject *last;
     static npy_intp size_of_last;
     PyObject *current = NULL;
@@ -358,16 +373,24 @@ npy_intp private_buffer_size(void)
         Py_XDECREF(current);
         return NPY_BUFSIZE;
     }
-    if (current == NULL || current != last) {
+    GIL_OR_LOCK(&lock);
+    npy_intp size = current != NULL && current == last ? size_of_last : 0;
+    GIL_OR_UNLOCK(&lock);
+    if (size == 0) {
         PyObject *number = PyObject_CallNoArgs(getbufsize);
-        const npy_intp size = number != NULL ? PyLong_AsSsize_t(number) : -1;
+        size = number != NULL ? PyLong_AsSsize_t(number) : -1;
+        size = size > 0 ? size : NPY_BUFSIZE;
         Py_XDECREF(number);
         PyErr_Clear();
-        size_of_last = size > 0 ? size : NPY_BUFSIZE;
-        Py_XSETREF(last, Py_XNewRef(current));
+        GIL_OR_LOCK(&lock);
+        PyObject *before = last;
+        last = Py_XNewRef(current);
+        size_of_last = size;
+        GIL_OR_UNLOCK(&lock);
+        Py_XDECREF(before);
     }
     Py_XDECREF(current);
-    return size_of_last;
+    return size;
 }
 
 int private_initialize(void)

@@ -56,6 +56,12 @@ int private_adopt_loops(PyUFuncObject *ufunc, PyUFuncObject *original);
 PyObject *private_loops(const PyUFuncObject *ufunc);
 const Py_ssize_t *private_loops_count(PyObject *loops);
 
+/* Python has it changed by another thread, perhaps meanwhile. */
+static inline Py_ssize_t private_read_count(const Py_ssize_t *count)
+{
+    return __atomic_load_n(count, __ATOMIC_RELAXED);
+}
+
 /* Whether NumPy alone has calls of a ufunc, so that they can be taken over. */
 bool private_is_free(const PyUFuncObject *ufunc);
 

@@ -19,7 +19,7 @@ struct block {
     PyObject_HEAD struct options options; /* with those of the blocks around it */
     PyObject *patched;                    /* a frozenset, or NULL */
     struct block *around;                 /* NULL: none */
-    bool open;
+    _Atomic bool open;
 };
 
 _Atomic int options_open_blocks;
@@ -28,8 +28,7 @@ static PyTypeObject *block_type;
 
 static void close_block(struct block *block)
 {
-    if (block->open) {
-        block->open = false;
+    if (atomic_exchange(&block->open, false)) {
         atomic_fetch_sub(&options_open_blocks, 1);
     }
 }
@@ -239,25 +238,46 @@ static Py_ssize_t index_of(PyObject *blocks, const struct block *block)
     return i;
 }
 
-/* One config object may be in use by several tasks: the block of this context is meant. It may also
- * have been opened in another context (a generator's first step): then that one's blocks stay. */
-static PyObject *close_one_block(PyObject *module, PyObject *blocks)
+/* The block of the list that is to be closed, no longer in it. One config object may be in use by several
+ * tasks: the block of this context is meant. It may also have been opened in another context (a generator's
+ * first step): then that one's blocks stay. */
+static struct block *take_block(PyObject *blocks, bool *is_of_context)
 {
-    (void)module;
-    if (!PyList_CheckExact(blocks) || PyList_GET_SIZE(blocks) == 0) {
-        PyErr_SetString(PyExc_RuntimeError, "config() was not entered");
-        return NULL;
-    }
     struct block *block = innermost();
     while (block != NULL && !(block->open && index_of(blocks, block) >= 0)) {
         block = block->around;
     }
+    *is_of_context = block != NULL;
     const Py_ssize_t at = block != NULL ? index_of(blocks, block) : PyList_GET_SIZE(blocks) - 1;
-    struct block *closed = (struct block *)Py_NewRef(PyList_GET_ITEM(blocks, at));
-    close_block(closed);
-    const bool failed = PyList_SetSlice(blocks, at, at + 1, NULL) < 0 ||
-                        (block != NULL && set_variable(first_open(closed->around)) < 0);
-    Py_DECREF((PyObject *)closed);
+    if (at < 0) {
+        PyErr_SetString(PyExc_RuntimeError, "config() was not entered");
+        return NULL;
+    }
+    struct block *taken = (struct block *)Py_NewRef(PyList_GET_ITEM(blocks, at));
+    if (PyList_SetSlice(blocks, at, at + 1, NULL) < 0) {
+        Py_CLEAR(taken);
+    }
+    return taken;
+}
+
+static PyObject *close_one_block(PyObject *module, PyObject *args)
+{
+    (void)module;
+    static gil_or_mutex lock; /* between the search in a list and the removal */
+    PyObject *blocks;
+    bool is_of_context;
+    if (!PyArg_ParseTuple(args, "O!:close_block", &PyList_Type, &blocks)) {
+        return NULL;
+    }
+    GIL_OR_LOCK(&lock);
+    struct block *block = take_block(blocks, &is_of_context);
+    GIL_OR_UNLOCK(&lock);
+    if (block == NULL) {
+        return NULL;
+    }
+    close_block(block);
+    const bool failed = is_of_context && set_variable(first_open(block->around)) < 0;
+    Py_DECREF((PyObject *)block);
     return failed ? NULL : Py_NewRef(Py_None);
 }
 
@@ -299,7 +319,7 @@ static PyMethodDef functions[] = {
      "current "
      "context; 0 keeps what it has. What is in the frozenset `patched` is led to ours. Appends "
      "the block to the list."},
-    {"close_block", close_one_block, METH_O,
+    {"close_block", close_one_block, METH_VARARGS,
      "close_block(blocks): close the innermost of them, and remove it from the list."},
     {"device_problem", device_problem, METH_VARARGS,
      "device_problem(device): why the device of that option cannot be used, '' if it can."},

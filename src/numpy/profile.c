@@ -1,5 +1,5 @@
 /* Counts are kept in a hash table, one entry for each line of a program, ufunc, dtypes and way. It lives while
- * a profile is open, and is guarded by the GIL. */
+ * a profile is open. */
 #include "profile.h"
 
 #include "call_record.h"
@@ -27,7 +27,9 @@ struct entry {
     int64_t ns;
 };
 
-static struct {
+static gil_or_mutex lock; /* of all that is static here */
+
+static struct table {
     struct entry *entry; /* free ones have no ufunc */
     size_t size, used;
 } table;
@@ -146,14 +148,15 @@ static struct entry *find_entry(const struct profile_key *key)
 
 static void clear(void)
 {
-    struct entry *entries = table.entry;
-    const size_t size = table.size;
-    memset(&table, 0, sizeof table);
-    for (size_t i = 0; i < size; i++) {
-        Py_XDECREF(entries[i].key.ufunc);
-        Py_XDECREF(entries[i].key.code);
+    GIL_OR_LOCK(&lock);
+    const struct table cleared = table;
+    table = (struct table){NULL, 0, 0};
+    GIL_OR_UNLOCK(&lock);
+    for (size_t i = 0; i < cleared.size; i++) {
+        Py_XDECREF(cleared.entry[i].key.ufunc);
+        Py_XDECREF(cleared.entry[i].key.code);
     }
-    PyMem_Free(entries);
+    PyMem_Free(cleared.entry);
 }
 
 /* ---- a call ---- */
@@ -224,6 +227,7 @@ void profile_end(const struct profile_sample *sample, PyObject *ufunc, const cha
     }
     PyObject *type, *value, *traceback; /* the call's own exception */
     PyErr_Fetch(&type, &value, &traceback);
+    GIL_OR_LOCK(&lock);
     find_line(&key);
     struct entry *entry = find_entry(&key);
     if (entry != NULL) {
@@ -231,6 +235,7 @@ void profile_end(const struct profile_sample *sample, PyObject *ufunc, const cha
         entry->elements += (unsigned long long)elements;
         entry->ns += ns;
     }
+    GIL_OR_UNLOCK(&lock);
     PyErr_Restore(type, value, traceback);
 }
 
@@ -264,6 +269,7 @@ static PyObject *profile_rows(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
     PyObject *rows = PyList_New(0);
+    GIL_OR_LOCK(&lock);
     for (size_t i = 0; i < table.size && rows != NULL; i++) {
         PyObject *row = table.entry[i].key.ufunc != NULL ? row_of(&table.entry[i]) : NULL;
         if (PyErr_Occurred() || (row != NULL && PyList_Append(rows, row) < 0)) {
@@ -271,16 +277,21 @@ static PyObject *profile_rows(PyObject *module, PyObject *unused)
         }
         Py_XDECREF(row);
     }
+    GIL_OR_UNLOCK(&lock);
     return rows;
 }
 
 static PyObject *profile_open(PyObject *module, PyObject *folders)
 {
     (void)module;
+    GIL_OR_LOCK(&lock);
     if (startswith == NULL) {
         startswith = PyUnicode_InternFromString("startswith");
     }
-    Py_XSETREF(library_folders, Py_NewRef(folders));
+    PyObject *before = library_folders;
+    library_folders = Py_NewRef(folders);
+    GIL_OR_UNLOCK(&lock);
+    Py_XDECREF(before);
     atomic_fetch_add(&profiles_open, 1);
     Py_RETURN_NONE;
 }

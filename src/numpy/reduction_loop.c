@@ -8,13 +8,11 @@
 #include "kernels/kernels.h"
 #include "policy_in_use.h"
 
-#include <stdatomic.h>
-
-static _Atomic uint64_t loops;
+static _Thread_local uint64_t loops;
 
 uint64_t reduction_loops(void)
 {
-    return atomic_load(&loops);
+    return loops;
 }
 
 const struct reduction_kernel *reduction_of_type(const char *op, int type)
@@ -75,7 +73,7 @@ bool reduction_in_loop(const struct reduction_kernel *kernel, char **args, npy_i
         done = accumulate_in_loop(kernel, args, n, steps);
     }
     if (done) {
-        atomic_fetch_add_explicit(&loops, 1, memory_order_relaxed);
+        loops++;
     }
     return done;
 }

@@ -310,6 +310,9 @@ static int execute(PyObject *module)
 
 static PyModuleDef_Slot slots[] = {
     {Py_mod_exec, execute},
+#ifdef Py_mod_gil
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED}, /* or it would turn the GIL on */
+#endif
 #ifdef Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED
     {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
 #endif
