@@ -13,6 +13,8 @@ import pytest
 
 import numc_ufuncs as nc
 
+pytestmark = pytest.mark.thread_unsafe  # of the whole process
+
 CORE = nc._core
 
 
@@ -157,9 +159,11 @@ def test_names():
 @pytest.mark.parametrize(
     ("names", "error", "text"),
     [
-        ("add", TypeError, "the string 'add'"),
-        (["add", "nosuch"], ValueError, "'nosuch'"),
-        (["sum"], ValueError, "'sum'"),
+        ("add", TypeError, "names must be a list of names, or None: got 'add'"),
+        (3, TypeError, "names must be .*: got 3"),
+        (["add", "nosuch"], ValueError, "each of names must be .*: got 'nosuch'"),
+        (["sum"], ValueError, "got 'sum'"),
+        ([["add"]], ValueError, r"got \['add'\]"),
     ],
 )
 def test_bad_names(names, error, text):
@@ -167,7 +171,7 @@ def test_bad_names(names, error, text):
         with pytest.raises(error, match=text):
             function(names)
     assert not nc.is_patched()
-    with pytest.raises(ValueError, match="'nosuch'"):
+    with pytest.raises(ValueError, match=r"name must be .*: got 'nosuch'"):
         nc.is_patched("nosuch")
 
 

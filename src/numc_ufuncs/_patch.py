@@ -3,6 +3,7 @@
 import functools
 import importlib
 from _thread import allocate_lock  # threading would take longer than the rest of our import
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -41,6 +42,16 @@ def _all_patchable():
     return {what for group in _patchable().values() for what in group}
 
 
+def _named(name, argument):
+    """What a name stands for."""
+    if not isinstance(name, str) or name not in _patchable():
+        raise ValueError(
+            f"{argument} must be the name of a ufunc of numpy, or 'dot', 'inner', 'vdot', "
+            f"'einsum', or such as 'linalg.inv': got {name!r}"
+        )
+    return _patchable()[name]
+
+
 _preparation = allocate_lock()
 
 
@@ -62,17 +73,12 @@ def _prepare():
 
 
 def _chosen(names):
-    known = _patchable()
     if names is None:
         chosen = _all_patchable()
+    elif isinstance(names, str) or not isinstance(names, Iterable):
+        raise TypeError(f"names must be a list of names, or None: got {names!r}")
     else:
-        if isinstance(names, str):
-            raise TypeError(f"names must be a list of names, not the string {names!r}")
-        names = list(names)
-        for name in names:
-            if name not in known:
-                raise ValueError(f"names: numpy has no {name!r} that can be patched")
-        chosen = {what for name in names for what in known[name]}
+        chosen = {what for name in names for what in _named(name, "each of names")}
     with _preparation:
         return frozenset(chosen & _prepare())
 
@@ -97,7 +103,7 @@ def patch_numpy(names=None):
     Raises
     ------
     TypeError
-        If `names` is a string.
+        If `names` is a string, or nothing that can be iterated over.
     ValueError
         For any other name. Nothing is changed then.
 
@@ -163,9 +169,7 @@ def is_patched(name=None):
     """
     if name is None:
         return any(map(_core.is_patched, _all_patchable()))
-    if name not in _patchable():
-        raise ValueError(f"name: numpy has no {name!r} that can be patched")
-    return all(map(_core.is_patched, _patchable()[name]))
+    return all(map(_core.is_patched, _named(name, "name")))
 
 
 class patched:

@@ -216,7 +216,7 @@ def parallel(ufunc):
     """
     if type(ufunc) is not np.ufunc:
         raise TypeError(
-            f"parallel() takes a numpy.ufunc, not {ufunc!r} of type {type(ufunc).__name__}"
+            f"ufunc must be a numpy.ufunc: got {ufunc!r} of type {type(ufunc).__name__}"
             f"{_hint_for(ufunc)}"
         )
     if ufunc in _clones:
