@@ -2,11 +2,13 @@
 
 import importlib
 import json
+import os
 import platform
 import re
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -210,6 +212,32 @@ def test_info_prints_what_info_returns():
     assert shown["version"] == nc.__version__
 
 
+def test_bench_shows_a_bar_on_a_terminal():
+    screen, terminal = os.openpty()
+    shown = []
+    reader = threading.Thread(target=lambda: shown.extend(iter(lambda: read_from(screen), b"")))
+    reader.start()
+    command = [sys.executable, "-m", "numc_ufuncs", "bench", "--quick"]
+    environment = {**os.environ, "COLUMNS": "50"}
+    result = subprocess.run(command, stderr=terminal, stdout=subprocess.PIPE, env=environment)
+    os.close(terminal)
+    reader.join()
+    os.close(screen)
+    assert result.returncode == 0
+    first, *lines, last = b"".join(shown).decode().split("\r")
+    assert first == "" and last == "\033[K"
+    assert lines[0] == f"[{'.' * 24}]   0% memory bandwidth\033[K"
+    assert lines[-1].startswith(f"[{'#' * 21}...]  89% matmul int32")
+    assert all(len(line.removesuffix("\033[K")) < 50 for line in lines)
+
+
+def read_from(screen):
+    try:
+        return os.read(screen, 4096)
+    except OSError:  # Linux, once the other end is closed
+        return b""
+
+
 def test_unknown_command_is_an_error():
     assert run("bnech").returncode == 2
 
@@ -229,6 +257,7 @@ def test_bench_writes_json_and_prints_a_table(tmp_path):
         assert row["ratio"] == pytest.approx(row["numpy_seconds"] / row["our_seconds"])
         assert row["repetitions"] >= 3
         assert row["cold_ratio"] > 0
+        assert row["rate"] == pytest.approx(row["numpy_rate"] * row["ratio"])
 
 
 @pytest.fixture
@@ -343,15 +372,27 @@ def test_looking_whether_a_path_is_writable_leaves_it_alone(tmp_path):
 
 def test_sizes_that_do_not_fit_the_memory_are_left_out(monkeypatch):
     monkeypatch.setattr(_machine, "free_memory", lambda: 2 * 16 * 50_000)
-    bench = _bench.Bench(quick=True, progress=lambda text: None)
+    bench = _bench.Bench(quick=True, progress=lambda *step: None)
     bench.run()
     assert {row["n"] for row in bench.rows if row["op"] == "add"} == {10_000}
     assert any("memory" in reason for reason in bench.skipped)
 
 
+@pytest.mark.parametrize("free_memory", [1 << 40, 2 * 16 * 50_000, 1 << 18])
+def test_progress_counts_every_step(free_memory, monkeypatch):
+    monkeypatch.setattr(_machine, "free_memory", lambda: free_memory)
+    shares = []
+    bench = _bench.Bench(quick=True, progress=lambda text, share: shares.append(share))
+    bench.run()
+    steps = 2 + len(bench.rows) + len(bench.skipped)
+    assert len(shares) == steps - len(bench.skipped)
+    assert shares == sorted(shares) and shares[0] == 0
+    assert shares[-1] == pytest.approx(1 - 1 / steps)
+
+
 def test_cases_that_would_take_too_long_are_left_out(monkeypatch):
     monkeypatch.setattr(_bench, "LONGEST_ROW_SECONDS", 0.0)
-    bench = _bench.Bench(quick=True, progress=lambda text: None)
+    bench = _bench.Bench(quick=True, progress=lambda *step: None)
     bench.run()
     assert len(bench.rows) == 5  # the first of each name: nothing says yet how long it takes
     assert all("too long" in reason for reason in bench.skipped)
@@ -368,6 +409,7 @@ def test_table_marks_losses():
         "ratio": 0.5,
         "cold_ratio": None,
         "numpy_spread": 0.1,
+        "numpy_rate": 2.0,
         "rate": 1.0,
         "unit": "GB/s",
         "share_of_limit": 0.5,

@@ -63,7 +63,7 @@ def _parser():
     bench.add_argument("--quick", action="store_true", help="small sizes only: a check, no figures")
     bench.add_argument("--json", metavar="FILE", type=_writable, help="write all figures to FILE")
     bench.add_argument(
-        "--plot", metavar="FILE", type=_plottable, help="draw the ratios into FILE (matplotlib)"
+        "--plot", metavar="FILE", type=_plottable, help="draw the rates into FILE (matplotlib)"
     )
     # What follows it is read in _run.py, mostly before this module is imported.
     commands.add_parser("run", add_help=False, help="run a program with NumPy patched")

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shutil
 import statistics
 import sys
 import time
@@ -34,7 +35,9 @@ COLD_SECONDS = 0.06  # of sleep before a cold call, from when no thread spins
 COLD_REPETITIONS = 5
 LONGEST_COLD_SECONDS = 0.1  # a longer call hardly notices that it has to wake threads up
 BANDWIDTH_BYTES = 1 << 28
+BAR_CELLS = 24  # of the progress bar
 
+OUTPUTS = "out=", "new"
 ADD_SIZES = [10**power for power in range(4, 10)]
 MATMUL_SIZES = {
     "float32": (512, 1024, 2048, 4096),
@@ -218,13 +221,13 @@ class Bench:
     quick : bool
         Measure small sizes only, briefly: enough to see that all works.
     progress : callable
-        Called with one line of text before each step.
+        Called before each step with a line of text and the share of all steps that are done.
     """
 
     def __init__(self, quick, progress):
         self.rows = []
         self.skipped = []
-        self._progress = progress
+        self._show = progress
         self._row_seconds = 0.005 if quick else ROW_SECONDS
         self._cold_pause = 0.0 if quick else COLD_SECONDS
         self._add_sizes = QUICK_ADD_SIZES if quick else ADD_SIZES
@@ -234,12 +237,23 @@ class Bench:
             BANDWIDTH_BYTES >> 4 if quick else BANDWIDTH_BYTES, _machine.free_memory() // 6
         )
         self._end = time.perf_counter() + SECONDS
+        add_cases = len(OUTPUTS) * len(self._add_sizes)
+        self._steps = 2 + add_cases + sum(map(len, self._matmul_sizes.values()))
+        self._done = 0
         self._pair_seconds = {}
         self.machine = self._describe()
 
+    def _step(self, text):
+        self._show(text, self._done / self._steps)
+        self._done += 1
+
+    def _skip(self, case, reason):
+        self.skipped.append(f"{case.name} {case.n:,}: {reason}")
+        self._done += 1
+
     def _describe(self):
         configuration = info()
-        self._progress("memory bandwidth")
+        self._step("memory bandwidth")
         bandwidth = _core.stream_bandwidth(self._bandwidth_bytes, configuration["threads"])
         return {
             "cpu": _machine.cpu_model(),
@@ -270,18 +284,16 @@ class Bench:
     def _run_add(self, rng):
         # Half of the free memory stays free: other programs need some as well.
         largest = _machine.free_memory() / 2 / (4 * ARRAYS_OF_ADD)
-        sizes = [n for n in self._add_sizes if n <= largest]
-        for n in self._add_sizes[len(sizes) :]:
-            self.skipped.append(f"add float32 {n:,}: not enough free memory")
-        if not sizes:
-            return
-        self._progress("filling arrays")
-        operands = [rng.random(sizes[-1], dtype=np.float32) for _ in range(2)]
-        operands.append(np.empty(sizes[-1], np.float32))
-        for n in sizes:
-            for output in ("out=", "new"):
+        room = max((n for n in self._add_sizes if n <= largest), default=0)
+        self._step("filling arrays")
+        operands = [rng.random(room, dtype=np.float32) for _ in range(2)]
+        operands.append(np.empty(room, np.float32))
+        for n in self._add_sizes:
+            for output in OUTPUTS:
                 case = Case("add", "float32", n, output)
-                if self._affordable(case, growth=10):
+                if n > room:
+                    self._skip(case, "not enough free memory")
+                elif self._affordable(case, growth=10):
                     self._measure(case, lambda case=case: _add_calls(case, operands))
 
     def _affordable(self, case, growth):
@@ -290,11 +302,11 @@ class Bench:
         if expected <= min(LONGEST_ROW_SECONDS, self._end - time.perf_counter()):
             return True
         self._pair_seconds[case.name] = float("inf")
-        self.skipped.append(f"{case.name} {case.n:,}: would take too long")
+        self._skip(case, "would take too long")
         return False
 
     def _measure(self, case, prepare):
-        self._progress(f"{case.name} {case.n:,}")
+        self._step(f"{case.name} {case.n:,}")
         *calls, same = prepare()
         samples = alternate(calls, self._row_seconds)
         numpy_seconds, our_seconds = map(statistics.median, samples)
@@ -317,6 +329,7 @@ class Bench:
                 "ratio": numpy_seconds / our_seconds,
                 "cold_ratio": cold_ratio,
                 "numpy_spread": spread(samples[0]),
+                "numpy_rate": case.operations / numpy_seconds / 1e9,
                 "rate": rate / 1e9,
                 "unit": case.unit,
                 "share_of_limit": self._share(case, rate),
@@ -333,10 +346,14 @@ class Bench:
 
 
 def progress_on_stderr():
-    """A callable that shows its argument on stderr: in place on a terminal, else line by line."""
+    """A callable for `Bench`: on a terminal a bar, which "" erases; else line by line."""
     terminal = sys.stderr.isatty()
 
-    def show(text):
+    def show(text, share=0.0):
+        if terminal and text:
+            full = round(share * BAR_CELLS)
+            text = f"[{'#' * full}{'.' * (BAR_CELLS - full)}] {share:4.0%} {text}"
+            text = text[: shutil.get_terminal_size().columns - 1]  # a second line would stay
         # \033[K erases what a longer line before left over.
         line = f"\r{text}\033[K" if terminal else f"{text}\n" if text else ""
         print(line, end="", file=sys.stderr, flush=True)
@@ -376,8 +393,8 @@ def header(machine):
 def table(rows):
     """Lines of the table, one for each row."""
     lines = [
-        f"{'case':20} {'n':>13} {'NumPy':>9} {'ours':>9} {'ratio':>6} {'cold':>6} {'ours':>14}"
-        f" {'of limit':>8}"
+        f"{'case':20} {'n':>13} {'NumPy':>9} {'ours':>9} {'ratio':>6} {'cold':>6}"
+        f" {'NumPy':>6} {'ours':>6} {'':7} {'of limit':>8}"
     ]
     for row in rows:
         share, cold_ratio = row["share_of_limit"], row["cold_ratio"]
@@ -386,7 +403,7 @@ def table(rows):
             + f" {row['n']:>13,} {_duration(row['numpy_seconds']):>9}"
             + f" {_duration(row['our_seconds']):>9} {row['ratio']:>6.2f}"
             + f" {'-' if cold_ratio is None else f'{cold_ratio:.2f}':>6}"
-            + f" {row['rate']:>6.1f} {row['unit']:<7}"
+            + f" {row['numpy_rate']:>6.1f} {row['rate']:>6.1f} {row['unit']:<7}"
             + f" {'-' if share is None else f'{share:.0%}':>8} {_verdict(row)}".rstrip()
         )
     return lines
@@ -407,21 +424,32 @@ def report(bench):
 
 
 def plot(bench, path):
-    """Draw the ratios: add over the size, matmul as bars."""
+    """Draw GB/s of add and GOP/s of matmul over the size, both sides and the limit."""
     from matplotlib.figure import Figure  # optional: the extra `plot`
 
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
-    for output in ("out=", "new"):
-        rows = [row for row in bench.rows if row["op"] == "add" and row["output"] == output]
-        left.semilogx([r["n"] for r in rows], [r["ratio"] for r in rows], "o-", label=output)
-    left.set(title="add float32", xlabel="elements", ylabel="NumPy time / our time", ylim=0)
-    left.legend()
-    rows = [row for row in bench.rows if row["op"] == "matmul"]
-    right.barh([f"{r['dtype']} {r['n']}" for r in rows], [r["ratio"] for r in rows])
-    right.invert_yaxis()
-    right.set(title="matmul", xlabel="NumPy time / our time")
-    left.axhline(1, color="gray", linewidth=1)
-    right.axvline(1, color="gray", linewidth=1)
-    figure.suptitle(f"{bench.machine['cpu']}, {bench.machine['threads']} threads")
+    machine = bench.machine
+    _draw_rates(left, [row for row in bench.rows if row["op"] == "add"], "output")
+    limit = machine["bandwidth_bytes_per_second"] / 1e9
+    left.axhline(limit, color="gray", linewidth=1, label="limit of the memory")
+    left.set(title="add float32", xlabel="elements", ylabel="GB/s")
+    _draw_rates(right, [row for row in bench.rows if row["op"] == "matmul"], "dtype")
+    right.set(title="matmul", xlabel="rows and columns", ylabel="GOP/s")
+    for axes in (left, right):
+        axes.set(xscale="log", yscale="log")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.grid(which="both", linewidth=0.3)
+        axes.legend()
+    versions = f"numc_ufuncs {machine['version']}, NumPy {machine['numpy']}"
+    figure.suptitle(f"{versions}, {machine['cpu']}, {machine['threads']} threads")
     figure.savefig(path)
+
+
+def _draw_rates(axes, rows, name):
+    """Lines for each value of a column: ours solid, NumPy's dashed, in one color."""
+    for i, value in enumerate(dict.fromkeys(row[name] for row in rows)):
+        of_value = [row for row in rows if row[name] == value]
+        n = [row["n"] for row in of_value]
+        axes.plot(n, [row["rate"] for row in of_value], f"C{i}o-", label=f"{value}, ours")
+        axes.plot(n, [row["numpy_rate"] for row in of_value], f"C{i}x--", label=f"{value}, NumPy")
