@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DEVICE_VERSION = 3 }; /* of this file: the extension and the libraries must agree on it */
+enum { DEVICE_VERSION = 4 }; /* of this file: the extension and the libraries must agree on it */
 
 enum status {
     STATUS_OK,
@@ -85,6 +85,19 @@ static inline bool gemm_has_spare(struct element_type type, ptrdiff_t k)
 
 /* ---- the device ---- */
 
+/* Memory of the host, by how the device reaches it. */
+enum host_memory {
+    HOST_ORDINARY, /* not at all: it is copied through pinned memory */
+    HOST_PINNED,   /* copies need no staging, and kernels may use its address */
+    HOST_MANAGED   /* likewise, and its pages move to whoever touches them */
+};
+
+/* What kernels use to reach pinned and managed memory. */
+static inline device_address device_address_of(const void *data)
+{
+    return (device_address)data;
+}
+
 /* Operations of a stream run asynchronously, in order. */
 struct stream;
 /* A mark in a stream, see `record`. */
@@ -96,11 +109,13 @@ struct device {
     const char *name;
     const char *model; /* and its driver: a part of the key of measured rates */
     size_t memory;     /* bytes */
+    /* Why it has no managed memory that the host may touch while it computes; NULL: it has. */
+    const char *no_managed;
 
     /* Whether it can compute the task; if not, `why` says what it cannot. */
     bool (*supports)(struct device *, const struct matmul_task *task, const char **why);
-    /* Whether this host memory is pinned: the device copies from and to it directly. */
-    bool (*is_pinned)(struct device *, const void *data);
+    /* Asks the driver, which takes a while: see host_memory_of() for memory that we gave. */
+    enum host_memory (*memory_of)(struct device *, const void *data);
     /* A message about the last failure. */
     void (*explain)(struct device *, char *text, size_t size);
 
@@ -114,6 +129,11 @@ struct device {
     void (*release)(struct device *, struct stream *, device_address);
     enum status (*alloc_pinned)(struct device *, size_t bytes, void **);
     void (*release_pinned)(struct device *, void *);
+    /* Its contents are undefined. Released when no operation uses it any more. */
+    enum status (*alloc_managed)(struct device *, size_t bytes, void **);
+    void (*release_managed)(struct device *, void *);
+    /* Bytes of the device's memory that nobody has taken; managed pages count where they lie. */
+    enum status (*free_memory)(struct device *, size_t *bytes);
     enum status (*new_stream)(struct device *, struct stream **);
     void (*release_stream)(struct device *, struct stream *);
     enum status (*new_event)(struct device *, struct event **);
@@ -134,6 +154,10 @@ struct device {
                           size_t bytes);
     enum status (*download)(struct device *, struct stream *, void *to, device_address from,
                             size_t bytes);
+    /* Moves the pages of managed memory, sooner than by faults. Only a hint: operations find them
+     * wherever they are. */
+    enum status (*move)(struct device *, struct stream *, const void *data, size_t bytes,
+                        bool to_device);
     enum status (*multiply)(struct device *, struct stream *, const struct gemm *);
 };
 

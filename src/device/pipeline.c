@@ -3,6 +3,7 @@
 #include "pipeline.h"
 
 #include "device_cutoffs.h"
+#include "host_memory.h"
 #include "schedule.h"
 #include "threads/clock.h"
 #include "threads/limit.h"
@@ -83,7 +84,8 @@ static bool is_pinned(struct device *device, const struct strided *of, ptrdiff_t
         first += reach[i] < 0 ? reach[i] : 0;
         last += reach[i] > 0 ? reach[i] : 0;
     }
-    return device->is_pinned(device, first) && device->is_pinned(device, last);
+    return host_memory_of(device, first) != HOST_ORDINARY &&
+           host_memory_of(device, last) != HOST_ORDINARY;
 }
 
 static void find_pinned(struct schedule *schedule)

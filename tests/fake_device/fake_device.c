@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+enum { MOST_FILLED = 1 << 16 }; /* of given memory, so that nobody takes it for zeros */
 
 /* ---- entries; each that may fail begins with `begin` and ends with `end` ---- */
 
@@ -34,11 +37,32 @@ static bool supports(struct device *device, const struct matmul_task *task, cons
     return !(task->kernel == GEMM_CUBLAS && task->type.kind <= ELEMENT_INTEGER);
 }
 
-static bool is_pinned(struct device *device, const void *data)
+static bool is_within(const char *data, const char *first, size_t bytes)
 {
-    const struct fake *fake = (struct fake *)device;
-    return fake->pinned != NULL && (const char *)data >= fake->pinned &&
-           (const char *)data < fake->pinned + fake->pinned_bytes;
+    return first != NULL && data >= first && data < first + bytes;
+}
+
+/* Under the lock. */
+static struct fake_memory *find_given(const struct fake *fake, const char *data)
+{
+    struct fake_memory *memory = fake->given;
+    while (memory != NULL && !is_within(data, memory->data, memory->bytes)) {
+        memory = memory->next;
+    }
+    return memory;
+}
+
+static enum host_memory memory_of(struct device *device, const void *data)
+{
+    struct fake *fake = (struct fake *)device;
+    pthread_mutex_lock(&fake->lock);
+    const struct fake_memory *memory = find_given(fake, data);
+    const enum host_memory kind = memory != NULL ? memory->kind
+                                  : is_within(data, fake->pinned, fake->pinned_bytes)
+                                      ? HOST_PINNED
+                                      : HOST_ORDINARY;
+    pthread_mutex_unlock(&fake->lock);
+    return kind;
 }
 
 static void explain(struct device *device, char *text, size_t size)
@@ -109,18 +133,87 @@ static enum status made(struct fake *fake, enum status status, const void *what)
     return end(fake, status == STATUS_OK && what == NULL ? STATUS_NO_HOST_MEMORY : status);
 }
 
-static enum status alloc_pinned(struct device *device, size_t bytes, void **memory)
+/* A forked child that touches managed memory dies, as with CUDA. */
+static enum status give(struct device *device, size_t bytes, enum host_memory kind, void **given)
 {
     struct fake *fake;
     const enum status status = begin(device, &fake);
-    *memory = status == STATUS_OK ? malloc(bytes) : NULL;
-    return made(fake, status, *memory);
+    struct fake_memory *memory = status == STATUS_OK ? calloc(1, sizeof *memory) : NULL;
+    void *data = MAP_FAILED;
+    if (memory != NULL) {
+        data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
+    if (data == MAP_FAILED) {
+        free(memory);
+        *given = NULL;
+        return made(fake, status, NULL);
+    }
+    if (kind == HOST_MANAGED) {
+        madvise(data, bytes, MADV_DONTFORK);
+    }
+    memset(data, 0xA5, bytes < MOST_FILLED ? bytes : MOST_FILLED);
+    *memory = (struct fake_memory){fake->given, data, bytes, kind, false};
+    fake->given = memory;
+    *given = data;
+    return made(fake, status, data);
 }
 
-static void release_pinned(struct device *device, void *memory)
+static void take_back(struct device *device, void *data)
 {
-    count_released(device, memory);
+    struct fake *fake = (struct fake *)device;
+    if (data == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&fake->lock);
+    fake_run_all(fake);
+    struct fake_memory **link = &fake->given;
+    while ((*link)->data != data) {
+        link = &(*link)->next;
+    }
+    struct fake_memory *memory = *link;
+    *link = memory->next;
+    fake->used -= memory->is_there ? memory->bytes : 0;
+    fake->alive--;
+    munmap(data, memory->bytes);
     free(memory);
+    pthread_mutex_unlock(&fake->lock);
+}
+
+static enum status alloc_pinned(struct device *device, size_t bytes, void **memory)
+{
+    return give(device, bytes, HOST_PINNED, memory);
+}
+
+static enum status alloc_managed(struct device *device, size_t bytes, void **memory)
+{
+    return give(device, bytes, HOST_MANAGED, memory);
+}
+
+static enum status free_memory(struct device *device, size_t *bytes)
+{
+    struct fake *fake;
+    const enum status status = begin(device, &fake);
+    *bytes = device->memory > fake->used ? device->memory - fake->used : 0;
+    return end(fake, status);
+}
+
+/* As a whole. */
+static enum status move(struct device *device, struct stream *stream, const void *data,
+                        size_t bytes, bool to_device)
+{
+    struct fake *fake;
+    enum status status = begin(device, &fake);
+    (void)stream;
+    struct fake_memory *memory = find_given(fake, data);
+    if (status == STATUS_OK && (memory == NULL || memory->kind != HOST_MANAGED ||
+                                (const char *)data + bytes > memory->data + memory->bytes)) {
+        status = STATUS_FAILED;
+    }
+    if (status == STATUS_OK && memory->is_there != to_device) {
+        memory->is_there = to_device;
+        fake->used = to_device ? fake->used + memory->bytes : fake->used - memory->bytes;
+    }
+    return end(fake, status);
 }
 
 static enum status new_stream(struct device *device, struct stream **made_stream)
@@ -280,14 +373,17 @@ struct device *fake_new(size_t memory)
         .model = "fake",
         .memory = memory,
         .supports = supports,
-        .is_pinned = is_pinned,
+        .memory_of = memory_of,
         .explain = explain,
         .enter = enter,
         .leave = leave,
         .alloc = alloc,
         .release = release,
         .alloc_pinned = alloc_pinned,
-        .release_pinned = release_pinned,
+        .release_pinned = take_back,
+        .alloc_managed = alloc_managed,
+        .release_managed = take_back,
+        .free_memory = free_memory,
         .new_stream = new_stream,
         .release_stream = release_stream,
         .new_event = new_event,
@@ -299,6 +395,7 @@ struct device *fake_new(size_t memory)
         .drain = drain,
         .upload = upload,
         .download = download,
+        .move = move,
         .multiply = multiply,
     };
     return &fake->device;

@@ -16,7 +16,7 @@ void fake_fail(struct device *fake, long call, enum status status);
 long fake_calls(const struct device *fake);
 long fake_alive(const struct device *fake);
 
-/* Memory that is_pinned() from now on; NULL: none. */
+/* Memory of others that is pinned from now on; NULL: none. */
 void fake_pin(struct device *fake, const void *data, size_t bytes);
 
 /* fake_gemm.c: computes with pointers that the host may touch. */

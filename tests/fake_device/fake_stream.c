@@ -17,7 +17,7 @@ device_address fake_address(const char *pointer)
 
 char *fake_pointer(device_address address)
 {
-    return (char *)(address - OFFSET);
+    return (char *)(address >= OFFSET ? address - OFFSET : address);
 }
 
 void fake_free(struct fake *fake, char *block)

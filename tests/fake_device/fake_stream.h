@@ -29,6 +29,15 @@ struct event {
     uint64_t ticket;
 };
 
+/* Pinned or managed memory that was given. */
+struct fake_memory {
+    struct fake_memory *next;
+    char *data;
+    size_t bytes;
+    enum host_memory kind;
+    bool is_there; /* managed: its pages are on the device */
+};
+
 struct fake {
     struct device device;
     pthread_mutex_t lock;
@@ -38,7 +47,8 @@ struct fake {
     long calls, fail_at, alive;
     enum status failure;
     bool lost;
-    const char *pinned;
+    struct fake_memory *given;
+    const char *pinned; /* memory of others */
     size_t pinned_bytes;
 };
 
@@ -47,6 +57,7 @@ enum { HEADER = 64 }; /* in front of what is allocated: its size */
 /* All under the lock. */
 
 device_address fake_address(const char *pointer);
+/* Of memory of the device, or of pinned and managed memory. */
 char *fake_pointer(device_address address);
 void fake_free(struct fake *fake, char *block);
 

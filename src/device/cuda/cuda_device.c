@@ -38,15 +38,17 @@ static bool supports(struct device *device, const struct matmul_task *task, cons
     return *why == NULL;
 }
 
-static bool is_pinned(struct device *device, const void *data)
+static enum host_memory memory_of(struct device *device, const void *data)
 {
     struct cudaPointerAttributes attributes;
     (void)device;
     if (cudaPointerGetAttributes(&attributes, data) != cudaSuccess) {
         cudaGetLastError();
-        return false;
+        return HOST_ORDINARY;
     }
-    return attributes.type == cudaMemoryTypeHost || attributes.type == cudaMemoryTypeManaged;
+    return attributes.type == cudaMemoryTypeHost      ? HOST_PINNED
+           : attributes.type == cudaMemoryTypeManaged ? HOST_MANAGED
+                                                      : HOST_ORDINARY;
 }
 
 /* CUDA's current device is per thread, and other libraries use these threads as well: restored by
@@ -92,7 +94,7 @@ static void make_pool(struct cuda_device *cuda)
 
 static const struct device entries = {
     .supports = supports,
-    .is_pinned = is_pinned,
+    .memory_of = memory_of,
     .explain = explain,
     .enter = enter,
     .leave = leave,
@@ -101,7 +103,7 @@ static const struct device entries = {
 static cudaError_t fill(struct cuda_device *cuda)
 {
     size_t unused;
-    int major = 0, minor = 0, driver = 0;
+    int major = 0, minor = 0, driver = 0, is_concurrent = 0;
     struct cudaDeviceProp properties;
     cudaError_t error = cudaSetDevice(cuda->ordinal);
     if (error == cudaSuccess) {
@@ -122,6 +124,11 @@ static cudaError_t fill(struct cuda_device *cuda)
         snprintf(cuda->model, sizeof cuda->model, "%.200s, CUDA driver %d", properties.name,
                  driver);
         cuda->device.model = cuda->model;
+        cudaDeviceGetAttribute(&is_concurrent, cudaDevAttrConcurrentManagedAccess, cuda->ordinal);
+        cuda->device.no_managed =
+            is_concurrent != 0 ? NULL
+                               : "this GPU and its driver do not let the processor touch managed "
+                                 "memory while the GPU computes (concurrentManagedAccess is 0)";
         make_pool(cuda);
     }
     return error;
