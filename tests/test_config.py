@@ -263,7 +263,7 @@ class TestContexts:
     def test_an_exception_within_enter_opens_nothing(self):
         before = nc.get_config()
         device = max(nc._config.DEVICES.values()) + 1
-        for at, most in enumerate([65536, device - 1, 3, 3, 2]):
+        for at, most in enumerate([65536, device - 1, 3, 3, 4]):
             numbers = [most + 1 if i == at else 0 for i in range(5)]
             with pytest.raises(ValueError, match="is more than"):
                 nc._core.open_block([], *numbers)

@@ -288,13 +288,15 @@ class TestSwitch:
         assert all(is_ours(x) for x in [nc.add(a, a) for _ in range(4)])
 
     def test_bad_values(self):
-        with pytest.raises(ValueError, match="memory must be one of 'system', 'cached'"):
+        with pytest.raises(
+            ValueError, match="memory must be one of 'system', 'cached', 'pinned', 'managed'"
+        ):
             nc.set_config(memory="kept")
-        with pytest.raises(ValueError, match="memory: 3 is more than 2"):
-            nc._core.set_process_options(-1, -1, -1, -1, 3)
+        with pytest.raises(ValueError, match="memory: 5 is more than 4"):
+            nc._core.set_process_options(-1, -1, -1, -1, 5)
 
     def test_an_unknown_handler(self, monkeypatch):
-        monkeypatch.setattr(nc._core, "cached_memory_problem", lambda: "it is not known")
+        monkeypatch.setattr(nc._core, "memory_problem", lambda _: "it is not known")
         nc.set_config(memory="system")
         with pytest.raises(RuntimeError, match="memory='cached' cannot be used: it is not known"):
             nc.set_config(memory="cached", threads=1)

@@ -39,11 +39,11 @@ MUTATIONS = {
     "kept blocks after the switch": (
         "src/numpy/memory_handler.c",
         "if (!free_ours(data)) {",
-        "if (!is_cached() || !free_ours(data)) {",
+        "if (memory_in_effect() != MEMORY_CACHED || !free_ours(data)) {",
     ),
     "what smaller arrays leave of kept blocks": (
-        "src/memory/kept_blocks.c",
-        "return block->capacity - capacity_for(block->bytes);",
+        "src/memory/keeper.c",
+        "return block->capacity - keeper_capacity(block->bytes);",
         "return (void)block, 0;",
     ),
     "lock of kept blocks at a fork": (
@@ -52,7 +52,7 @@ MUTATIONS = {
         "pthread_atfork(NULL, NULL, NULL);",
     ),
     "parts of kept blocks": (
-        "src/memory/kept_blocks.c",
+        "src/memory/keeper.c",
         "if (left != NULL && left->bytes == 0) {",
         "if (left != NULL) {",
     ),

@@ -140,7 +140,7 @@ _Device: TypeAlias = Literal[
 ]
 _Precision: TypeAlias = Literal["ieee", "tf32", "bf16"]
 _Gemm: TypeAlias = Literal["auto", "cublas", "tiled"]
-_Memory: TypeAlias = Literal["system", "cached"]
+_Memory: TypeAlias = Literal["system", "cached", "pinned", "managed"]
 
 __version__: str
 __all__: list[str]

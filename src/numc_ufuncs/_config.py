@@ -4,7 +4,7 @@ import operator
 
 import numpy as np
 
-from . import _core
+from . import _core, _device_memory
 from ._version import __version__
 
 # As numbers, in the C part (options.h). A kind of devices alone, "cuda", is the first of them.
@@ -17,7 +17,7 @@ for _kind in KINDS:
 MOST_THREADS = 65536
 PRECISIONS = {"ieee": 1, "tf32": 2, "bf16": 3}
 GEMMS = {"auto": 1, "cublas": 2, "tiled": 3}
-MEMORIES = {"system": 1, "cached": 2}
+MEMORIES = {"system": 1, "cached": 2, "pinned": 3, "managed": 4}
 OPTIONS = ("threads", "device", "precision", "gemm", "memory")
 
 
@@ -76,10 +76,13 @@ def _checked(options):
         problem = _core.device_problem(device)
         if problem:
             raise RuntimeError(f"device={options['device']!r} cannot be used: {problem}")
-    if numbers.get("memory") == MEMORIES["cached"]:
-        problem = _core.cached_memory_problem()
+    memory = numbers.get("memory", 0)
+    if memory > MEMORIES["system"]:
+        problem = _core.memory_problem(memory)
         if problem:
-            raise RuntimeError(f"memory='cached' cannot be used: {problem}")
+            raise RuntimeError(f"memory={options['memory']!r} cannot be used: {problem}")
+    if memory > MEMORIES["cached"]:
+        _device_memory.prepare()
     return numbers
 
 
@@ -104,10 +107,12 @@ def set_config(**options):
     gemm : {'auto', 'cublas', 'tiled'} or None, optional
         What computes on the GPU: cuBLAS, for floating-point numbers, or a kernel of this package.
         None means ``'auto'``: cuBLAS for floating-point numbers.
-    memory : {'system', 'cached'} or None, optional
+    memory : {'system', 'cached', 'pinned', 'managed'} or None, optional
         Where NumPy's arrays of 32 KiB and more get their memory from. ``'system'``, which None
         means: from NumPy, as without this package. ``'cached'``: from blocks that stay when arrays
-        are freed, up to a limit; see `numc_ufuncs.memory`.
+        are freed, up to a limit; see `numc_ufuncs.memory`. ``'pinned'`` and ``'managed'``, of
+        arrays of 1 KiB and more: memory that the first GPU copies from and to directly, and memory
+        that both sides see, whose pages move to whoever touches them; likewise kept.
 
     Raises
     ------
@@ -116,8 +121,9 @@ def set_config(**options):
     ValueError
         For a value that an option does not allow, and for ``gemm`` with ``device='cpu'``.
     RuntimeError
-        For a GPU that cannot be used here, and for ``memory='cached'`` with a NumPy whose memory
-        handler is not known. Whatever is raised, nothing is changed.
+        For a GPU that cannot be used here, for ``memory='pinned'`` and ``'managed'`` without such a
+        GPU, and for ``memory`` with a NumPy whose memory handler is not known. Whatever is raised,
+        nothing is changed.
 
     See Also
     --------
@@ -242,7 +248,7 @@ def info():
         `measure_rates` replaces; None where nothing can be kept), ``startup`` (the start-up file,
         which has NumPy patched in programs that run with ``NUMC_PATCH=1``; None without one),
         ``memory``, ``memory_kept`` and ``memory_limit`` (bytes that are kept for arrays to come,
-        and that may be).
+        and that may be, of each kind of memory).
 
     See Also
     --------

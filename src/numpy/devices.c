@@ -170,6 +170,11 @@ int devices_initialize(size_t memory)
     return 0;
 }
 
+size_t devices_memory_limit(void)
+{
+    return memory_limit;
+}
+
 int devices_describe(int kind, char text[MOST_OF_A_KIND][256], char *why, size_t size)
 {
     int count = 0;

@@ -36,6 +36,9 @@ bool device_give_up(int number, const char *reason);
 /* Called once, at import; `memory` is the most that a call may take on a device, 0 for all. */
 int devices_initialize(size_t memory);
 
+/* That most. */
+size_t devices_memory_limit(void);
+
 /* How many there are of a kind, and why none; holds the GIL. -1 with an exception. */
 int devices_describe(int kind, char text[MOST_OF_A_KIND][256], char *why, size_t size);
 

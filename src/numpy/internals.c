@@ -1,6 +1,7 @@
 /* The capsule for the test extension. */
 #include "internals.h"
 
+#include "device_memory.h"
 #include "devices.h"
 #include "measured_rates.h"
 #include "memory/kept_blocks.h"
@@ -16,6 +17,12 @@ static void limit_device_memory(size_t bytes)
     if (device_pipeline(0) != NULL) {
         pipeline_limit_memory(device_pipeline(0), bytes);
     }
+}
+
+static void replace_device(struct device *device, bool is_up)
+{
+    device_memory_abandon();
+    devices_replace(device, is_up);
 }
 
 static const struct pipeline_times *last_times(void)
@@ -34,7 +41,7 @@ int internals_add(PyObject *module)
         .read_memory = memory_limits_read,
         .replace_memory_clock = memory_limits_replace_clock,
         .limit_memory = kept_set_limit,
-        .replace_device = devices_replace,
+        .replace_device = replace_device,
         .replace_rates = measured_rates_replace,
         .replace_clock = measured_clock_replace,
         .limit_device_memory = limit_device_memory,

@@ -3,6 +3,8 @@
  * to free it: so the wrappers are put in place once and stay, and every block finds its way back. */
 #include "memory_handler.h"
 
+#include "device_memory.h"
+#include "devices.h"
 #include "memory/kept_blocks.h"
 #include "numpy_private.h"
 #include "options.h"
@@ -12,15 +14,36 @@
 static PyDataMemAllocator
     numpys; /* the functions that were there before; malloc is NULL: not replaced */
 
-static bool is_cached(void)
+/* Somebody asked for memory of a device: from then on smaller arrays matter, too. */
+static _Atomic bool has_device_memory;
+
+static int memory_in_effect(void)
 {
     struct options_scope scope = {.entered = false};
     if (private_holds_gil()) {
         options_enter_loop(&scope);
     }
-    const bool cached = options_in_effect().memory == MEMORY_CACHED;
+    const int memory = options_in_effect().memory;
     options_leave(&scope);
-    return cached;
+    return memory;
+}
+
+/* What a block of so many bytes is to be made of; 0: it is NumPy's. */
+static int kind_for(size_t bytes)
+{
+    if (bytes < KEPT_FROM_BYTES && (bytes < KEPT_DEVICE_FROM_BYTES || !has_device_memory)) {
+        return 0;
+    }
+    switch (memory_in_effect()) {
+    case MEMORY_CACHED:
+        return bytes >= KEPT_FROM_BYTES ? KEPT_MAPPED : 0;
+    case MEMORY_PINNED:
+        return device_memory_is_there() ? KEPT_PINNED : 0;
+    case MEMORY_MANAGED:
+        return device_memory_is_there() ? KEPT_MANAGED : 0;
+    default:
+        return 0;
+    }
 }
 
 static void *numpys_malloc(void *context, size_t bytes)
@@ -29,37 +52,62 @@ static void *numpys_malloc(void *context, size_t bytes)
     return data != NULL || kept_release() == 0 ? data : numpys.malloc(context, bytes);
 }
 
+static void *numpys_calloc(void *context, size_t count, size_t size)
+{
+    void *data = numpys.calloc(context, count, size);
+    return data != NULL || kept_release() == 0 ? data : numpys.calloc(context, count, size);
+}
+
+/* Whether NumPy's own memory does instead. Not where the device is asked for more than it has: NumPy's
+ * MemoryError, which cannot say so, follows a warning that does. */
+static bool may_be_numpys(int kind)
+{
+    char why[1024];
+    if (kind == 0 || kind == KEPT_MAPPED) {
+        return true;
+    }
+    const bool is_there = device_memory_is_there();
+    device_memory_problem(why, sizeof why);
+    if (private_holds_gil() && !PyErr_Occurred()) {
+        PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "memory='%s': %s%s",
+                         kind == KEPT_PINNED ? "pinned" : "managed", why,
+                         is_there ? "" : "; arrays are in ordinary memory from now on");
+        PyErr_Clear();
+    }
+    return !is_there;
+}
+
 static void *allocate(void *context, size_t bytes)
 {
+    const int kind = kind_for(bytes);
     void *data = NULL;
-    if (bytes >= KEPT_FROM_BYTES) {
-        if (is_cached()) {
-            data = kept_allocate(bytes);
-        } else {
-            kept_release_unused();
-        }
+    if (kind != 0) {
+        data = kept_allocate((enum kept_kind)kind, bytes);
+    } else if (bytes >= KEPT_FROM_BYTES) {
+        kept_release_unused();
     }
-    return data != NULL ? data : numpys_malloc(context, bytes);
+    return data != NULL || !may_be_numpys(kind) ? data : numpys_malloc(context, bytes);
 }
 
 static void *allocate_zeros(void *context, size_t count, size_t size)
 {
     size_t bytes;
-    void *data = NULL;
-    if (!__builtin_mul_overflow(count, size, &bytes) && bytes >= KEPT_FROM_BYTES && is_cached()) {
-        data = kept_allocate_zeros(bytes);
-    }
-    if (data == NULL) {
-        data = numpys.calloc(context, count, size);
-    }
-    return data != NULL || kept_release() == 0 ? data : numpys.calloc(context, count, size);
+    const bool overflows = __builtin_mul_overflow(count, size, &bytes);
+    const int kind = overflows ? 0 : kind_for(bytes);
+    void *data = kind != 0 ? kept_allocate_zeros((enum kept_kind)kind, bytes) : NULL;
+    return data != NULL || !may_be_numpys(kind) ? data : numpys_calloc(context, count, size);
 }
 
-/* Whether it was one of ours. Blocks are kept as long as there may be somebody to ask for them. */
+/* Whether it was one of ours. Blocks are kept as long as there may be somebody to ask for them; those of a
+ * device are worth more than that. */
 static bool free_ours(void *data)
 {
-    return kept_may_be_block(data) &&
-           kept_free(data, options_in_blocks() || options_in_effect().memory == MEMORY_CACHED);
+    if (!kept_may_be_block(data)) {
+        return false;
+    }
+    const bool keeps = options_in_blocks() || options_in_effect().memory != MEMORY_SYSTEM ||
+                       (has_device_memory && kept_device_kind(data) != 0);
+    return kept_free(data, keeps);
 }
 
 static void deallocate(void *context, void *data, size_t bytes)
@@ -79,8 +127,13 @@ static void *reallocate(void *context, void *data, size_t bytes)
         void *moved = numpys.realloc(context, data, bytes);
         return moved != NULL || kept_release() == 0 ? moved : numpys.realloc(context, data, bytes);
     }
-    if (bytes >= KEPT_FROM_BYTES) {
-        return kept_resize(data, bytes);
+    const int kind = has_device_memory ? kept_device_kind(data) : 0;
+    if (bytes >= (kind != 0 ? KEPT_DEVICE_FROM_BYTES : KEPT_FROM_BYTES)) {
+        void *resized = kept_resize(data, bytes);
+        if (resized == NULL) {
+            may_be_numpys(kind);
+        }
+        return resized;
     }
     void *moved = numpys_malloc(context, bytes);
     if (moved != NULL) {
@@ -103,9 +156,30 @@ static void replace_functions(PyDataMem_Handler *handler)
 
 /* ---- Python ---- */
 
-static PyObject *cached_memory_problem(PyObject *module, PyObject *unused)
+/* "" becomes no problem; NULL: an exception. */
+static PyObject *start_device_memory(enum host_memory kind)
 {
-    (void)module, (void)unused;
+    char why[REASON_BYTES];
+    const bool is_there = device_memory_start(kind, why, sizeof why);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    if (is_there) {
+        has_device_memory = true;
+    }
+    return PyUnicode_FromString(is_there ? "" : why);
+}
+
+static PyObject *memory_problem(PyObject *module, PyObject *args)
+{
+    (void)module;
+    int memory;
+    if (!PyArg_ParseTuple(args, "i:memory_problem", &memory)) {
+        return NULL;
+    }
+    if (memory <= MEMORY_SYSTEM) {
+        return PyUnicode_FromString("");
+    }
     PyDataMem_Handler *handler = private_default_handler();
     if (handler == NULL) {
         return PyUnicode_FromString("the memory handler of this NumPy is not known to numc_ufuncs");
@@ -117,7 +191,9 @@ static PyObject *cached_memory_problem(PyObject *module, PyObject *unused)
         replace_functions(handler);
     }
     GIL_OR_UNLOCK(&lock);
-    return PyUnicode_FromString("");
+    return memory == MEMORY_CACHED
+               ? PyUnicode_FromString("")
+               : start_device_memory(memory == MEMORY_PINNED ? HOST_PINNED : HOST_MANAGED);
 }
 
 static PyObject *release_memory(PyObject *module, PyObject *unused)
@@ -133,16 +209,56 @@ static PyObject *release_memory(PyObject *module, PyObject *unused)
 static PyObject *kept_memory(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    const struct kept_bytes bytes = kept_bytes();
-    return Py_BuildValue("NN", PyLong_FromSize_t(bytes.kept), PyLong_FromSize_t(bytes.limit));
+    size_t kept = 0;
+    for (int kind = KEPT_MAPPED; kind < KEPT_KINDS; kind++) {
+        kept += kept_bytes((enum kept_kind)kind).kept;
+    }
+    const size_t limit = kept_bytes(KEPT_MAPPED).limit;
+    return Py_BuildValue("NN", PyLong_FromSize_t(kept), PyLong_FromSize_t(limit));
+}
+
+static PyObject *managed_in_use(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromSize_t(kept_bytes(KEPT_MANAGED).used);
+}
+
+/* Views may be of a part of a block, and of memory of others: both ends count. */
+static PyObject *memory_of(PyObject *module, PyObject *args)
+{
+    (void)module;
+    static const char *const names[] = {"ordinary", "pinned", "managed"};
+    unsigned long long first, end;
+    if (!PyArg_ParseTuple(args, "KK:memory_of", &first, &end)) {
+        return NULL;
+    }
+    enum host_memory of_first = HOST_ORDINARY, of_last = HOST_ORDINARY;
+    if (end > first) {
+        of_first = device_memory_of((const void *)(uintptr_t)first);
+        of_last = device_memory_of((const void *)(uintptr_t)(end - 1));
+    }
+    return PyUnicode_FromString(names[of_first == of_last ? of_first : HOST_ORDINARY]);
+}
+
+static PyObject *end_device_memory(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    device_memory_end();
+    Py_RETURN_NONE;
 }
 
 static PyMethodDef functions[] = {
-    {"cached_memory_problem", cached_memory_problem, METH_NOARGS,
-     "Why memory='cached' cannot be used, '' if it can: then it is prepared."},
+    {"memory_problem", memory_problem, METH_VARARGS,
+     "memory_problem(memory): why that option cannot be used, '' if it can: then it is prepared."},
     {"release_memory", release_memory, METH_NOARGS,
      "Gives back memory that is kept for arrays to come. Returns its bytes."},
     {"kept_memory", kept_memory, METH_NOARGS, "Bytes: (kept, kept at most)."},
+    {"managed_in_use", managed_in_use, METH_NOARGS, "Bytes of managed memory that arrays have."},
+    {"memory_of", memory_of, METH_VARARGS,
+     "memory_of(first, end): where the bytes at these addresses live: 'ordinary', 'pinned' or "
+     "'managed'."},
+    {"end_device_memory", end_device_memory, METH_NOARGS,
+     "Ask nothing more of the driver: the process ends."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,4 +1,4 @@
-/* memory="cached": large blocks of NumPy's arrays are kept for reuse. */
+/* The option memory: where NumPy's arrays get theirs from. */
 #ifndef NUMC_MEMORY_HANDLER_H
 #define NUMC_MEMORY_HANDLER_H
 

@@ -6,6 +6,7 @@
 #include "check.h"
 #include "clone.h"
 #include "device_functions.h"
+#include "dlpack.h"
 #include "elementwise_call.h"
 #include "engine/bandwidth.h"
 #include "environment.h"
@@ -208,7 +209,8 @@ static int execute(PyObject *module)
                    initialize_process() < 0 || options_add_functions(module) < 0 ||
                    patch_add_functions(module) < 0 || profile_add_functions(module) < 0 ||
                    check_add_functions(module) < 0 || memory_handler_add_functions(module) < 0 ||
-                   device_functions_add(module) < 0 || internals_add(module) < 0
+                   device_functions_add(module) < 0 || dlpack_add_functions(module) < 0 ||
+                   internals_add(module) < 0
                ? -1
                : 0;
 }

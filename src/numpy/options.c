@@ -155,7 +155,7 @@ static bool are_allowed(const struct options *options)
            is_within(options->device, OFFLOAD_DEVICE + DEVICES - 1, "device") &&
            is_within(options->precision, PRECISION_BF16, "precision") &&
            is_within(options->kernel, GEMM_TILED, "gemm") &&
-           is_within(options->memory, MEMORY_CACHED, "memory");
+           is_within(options->memory, MEMORY_MANAGED, "memory");
 }
 
 static PyObject *set_process_options(PyObject *module, PyObject *args)

@@ -17,6 +17,8 @@ enum {
 enum {
     MEMORY_SYSTEM = 1, /* options.memory */
     MEMORY_CACHED = 2,
+    MEMORY_PINNED = 3, /* this one and the next: of a device */
+    MEMORY_MANAGED = 4,
 };
 
 struct options {

@@ -64,7 +64,8 @@ static void *work(void *argument)
         const size_t size = random_size(&state);
         if (held->data == NULL) {
             const bool zeros = turn % 3 == 0;
-            held->data = zeros ? kept_allocate_zeros(size) : kept_allocate(size);
+            held->data =
+                zeros ? kept_allocate_zeros(KEPT_MAPPED, size) : kept_allocate(KEPT_MAPPED, size);
             held->bytes = size;
             held->mark = (unsigned char)(1 + number);
             expect(held->data != NULL, "a block of %zu bytes", size);
@@ -124,10 +125,10 @@ static void check_threads(void)
             free(left);
         }
     }
-    const size_t kept = kept_bytes().kept;
+    const size_t kept = kept_bytes(KEPT_MAPPED).kept;
     expect(kept > 0 && kept <= LIMIT, "%zu bytes are kept", kept);
     kept_release();
-    expect(kept_bytes().kept == 0, "all is given back");
+    expect(kept_bytes(KEPT_MAPPED).kept == 0, "all is given back");
 }
 
 /* ---- forks ---- */
@@ -137,7 +138,7 @@ static _Atomic bool ended;
 static void *allocate_on(void *argument)
 {
     while (!ended) {
-        kept_free(kept_allocate(1 << 20), true);
+        kept_free(kept_allocate(KEPT_MAPPED, 1 << 20), true);
     }
     return argument;
 }
@@ -153,9 +154,9 @@ static void check_forks(void)
         if (child == 0) {
             alarm(60); /* for a child that hangs */
             const bool is_empty = kept_release() == 0;
-            char *first = kept_allocate(1 << 20);
+            char *first = kept_allocate(KEPT_MAPPED, 1 << 20);
             kept_free(first, true);
-            _exit(is_empty && kept_allocate(1 << 20) == first ? 0 : 1);
+            _exit(is_empty && kept_allocate(KEPT_MAPPED, 1 << 20) == first ? 0 : 1);
         }
         int status = -1;
         waitpid(child, &status, 0);
@@ -172,7 +173,7 @@ static void check_forks(void)
 
 static void check_others(void)
 {
-    char *block = kept_allocate(1 << 20);
+    char *block = kept_allocate(KEPT_MAPPED, 1 << 20);
     char *pages = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     char local;
     const void *others[] = {NULL, &local, pages, block + 4096, block + 1, (void *)(uintptr_t)4096};
@@ -185,8 +186,10 @@ static void check_others(void)
     expect(!kept_free(block, true) && kept_size(block) == 0, "but only once");
     kept_release();
     expect(!kept_free(block, true), "nor after it was given back");
-    expect(kept_allocate(KEPT_FROM_BYTES - 1) == NULL, "small ones are not kept");
-    expect(kept_allocate(SIZE_MAX) == NULL && kept_allocate_zeros(SIZE_MAX) == NULL, "no overflow");
+    expect(kept_allocate(KEPT_MAPPED, KEPT_FROM_BYTES - 1) == NULL, "small ones are not kept");
+    expect(kept_allocate(KEPT_MAPPED, SIZE_MAX) == NULL &&
+               kept_allocate_zeros(KEPT_MAPPED, SIZE_MAX) == NULL,
+           "no overflow");
 }
 
 /* ---- what is too small ---- */
@@ -197,12 +200,12 @@ static void check_class(void)
     enum { BLOCKS = 40, BYTES = 128 << 10, MORE = BYTES + 8192 };
     char *blocks[BLOCKS];
     for (int i = 0; i < BLOCKS; i++) {
-        blocks[i] = kept_allocate(BYTES);
+        blocks[i] = kept_allocate(KEPT_MAPPED, BYTES);
     }
     for (int i = 0; i < BLOCKS; i++) {
         kept_free(blocks[i], true);
     }
-    char *larger = kept_allocate(MORE);
+    char *larger = kept_allocate(KEPT_MAPPED, MORE);
     for (int i = 0; i < BLOCKS; i++) {
         expect(larger != blocks[i], "block %d is too small", i);
     }
@@ -219,32 +222,35 @@ static void check_parts(void)
     enum { MIB = 1 << 20 };
     kept_release();
     kept_set_limit(1 << 30);
-    char *whole = kept_allocate(64 * MIB);
+    char *whole = kept_allocate(KEPT_MAPPED, 64 * MIB);
     kept_free(whole, true);
-    char *first = kept_allocate(16 * MIB), *second = kept_allocate(16 * MIB);
+    char *first = kept_allocate(KEPT_MAPPED, 16 * MIB),
+         *second = kept_allocate(KEPT_MAPPED, 16 * MIB);
     expect(first == whole && second == whole + 16 * MIB, "parts are split off one after the other");
-    expect(kept_bytes().kept == 32 * MIB, "%zu bytes are left of it", kept_bytes().kept);
+    expect(kept_bytes(KEPT_MAPPED).kept == 32 * MIB, "%zu bytes are left of it",
+           kept_bytes(KEPT_MAPPED).kept);
     kept_free(first, true);
-    expect(kept_allocate(9 * MIB) == whole, "the part that fits best");
+    expect(kept_allocate(KEPT_MAPPED, 9 * MIB) == whole, "the part that fits best");
     kept_free(whole, true);
     kept_free(second, true);
-    expect(kept_allocate(64 * MIB) == whole, "parts are joined");
+    expect(kept_allocate(KEPT_MAPPED, 64 * MIB) == whole, "parts are joined");
     kept_free(whole, true);
-    char *small = kept_allocate(MIB);
+    char *small = kept_allocate(KEPT_MAPPED, MIB);
     expect(small < whole || small >= whole + 64 * MIB, "few bytes do not split a large block");
     kept_free(small, true);
 
     /* What was in use at once bounds what is kept: 64 MiB so far. */
-    char *large = kept_allocate(100 * MIB);
-    expect(kept_bytes().kept <= 16 * MIB, "%zu bytes stay beside", kept_bytes().kept);
+    char *large = kept_allocate(KEPT_MAPPED, 100 * MIB);
+    expect(kept_bytes(KEPT_MAPPED).kept <= 16 * MIB, "%zu bytes stay beside",
+           kept_bytes(KEPT_MAPPED).kept);
     kept_free(large, true);
-    whole = kept_allocate(64 * MIB);
-    second = kept_allocate(36 * MIB);
+    whole = kept_allocate(KEPT_MAPPED, 64 * MIB);
+    second = kept_allocate(KEPT_MAPPED, 36 * MIB);
     expect(whole == large && second == large + 64 * MIB, "both fit into what was in use");
     kept_free(whole, true);
     now += (int64_t)20 * 1000000000;
     kept_release_unused();
-    expect(kept_bytes().kept == 0, "the unused part is given back alone");
+    expect(kept_bytes(KEPT_MAPPED).kept == 0, "the unused part is given back alone");
     memset(second, 1, 36 * MIB);
     kept_free(second, true);
     kept_release();
@@ -254,7 +260,7 @@ static void check_parts(void)
 static void check_pages(void)
 {
     enum { BYTES = 16 << 20 };
-    char *block = kept_allocate_zeros(BYTES);
+    char *block = kept_allocate_zeros(KEPT_MAPPED, BYTES);
     expect(!pages_are_there(block, block + BYTES), "new memory has no pages");
     block[BYTES - 1] = 1;
     expect(!pages_are_there(block, block + BYTES), "nor has most of it with one");
@@ -263,13 +269,13 @@ static void check_pages(void)
     expect(pages_are_there(block + 1, block + BYTES - 1), "also what does not begin with a page");
     kept_set_limit((size_t)2 * BYTES);
     kept_free(block, true);
-    expect(kept_allocate(BYTES) == block && pages_are_there(block, block + BYTES),
+    expect(kept_allocate(KEPT_MAPPED, BYTES) == block && pages_are_there(block, block + BYTES),
            "and keeps them");
     kept_free(block, true);
-    block = kept_allocate_zeros(BYTES);
+    block = kept_allocate_zeros(KEPT_MAPPED, BYTES);
     expect(!pages_are_there(block, block + BYTES) && block[0] == 0, "zeros have none");
     kept_free(block, false);
-    expect(kept_bytes().kept == 0, "nothing is kept");
+    expect(kept_bytes(KEPT_MAPPED).kept == 0, "nothing is kept");
     kept_set_limit(LIMIT);
 }
 

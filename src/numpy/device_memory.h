@@ -1,0 +1,30 @@
+/* Pinned and managed memory for arrays, of the first device. */
+#ifndef NUMC_DEVICE_MEMORY_H
+#define NUMC_DEVICE_MEMORY_H
+
+#include "numpy_api.h"
+
+#include "device/device.h"
+
+#include <stdbool.h>
+
+/* Whether there can be such memory, for which the device is started; holds the GIL. Otherwise `why` says what
+ * is missing, or is "" with an exception. */
+bool device_memory_start(enum host_memory kind, char *why, size_t size);
+
+/* Whether there is such memory for arrays to come. */
+bool device_memory_is_there(void);
+
+/* Why it gave no memory, the last time that it did not. */
+void device_memory_problem(char *why, size_t size);
+
+/* From now on nothing is asked of the driver, which may be unloaded sooner than the last array goes. */
+void device_memory_end(void);
+
+/* For tests: another device is about to take the place of the first. What arrays still have of it is left. */
+void device_memory_abandon(void);
+
+/* Where memory lives; the driver is asked only if the device is up. */
+enum host_memory device_memory_of(const void *data);
+
+#endif
