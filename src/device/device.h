@@ -85,6 +85,16 @@ static inline bool gemm_has_spare(struct element_type type, ptrdiff_t k)
 
 /* ---- the device ---- */
 
+/* Rows that are `step` bytes apart on the host, and contiguous on the device. */
+struct copied_rows {
+    size_t bytes, count, step;
+};
+
+static inline struct copied_rows one_row(size_t bytes)
+{
+    return (struct copied_rows){bytes, 1, bytes};
+}
+
 /* Memory of the host, by how the device reaches it. */
 enum host_memory {
     HOST_ORDINARY, /* not at all: it is copied through pinned memory */
@@ -151,14 +161,19 @@ struct device {
 
     /* Host memory must be pinned, and must not change until the copy is done. */
     enum status (*upload)(struct device *, struct stream *, device_address to, const void *from,
-                          size_t bytes);
+                          struct copied_rows);
     enum status (*download)(struct device *, struct stream *, void *to, device_address from,
-                            size_t bytes);
+                            struct copied_rows);
     /* Moves the pages of managed memory, sooner than by faults. Only a hint: operations find them
      * wherever they are. */
     enum status (*move)(struct device *, struct stream *, const void *data, size_t bytes,
                         bool to_device);
     enum status (*multiply)(struct device *, struct stream *, const struct gemm *);
+    /* Sets `nonfinite`, which is pinned, if one of the floats is infinite or a NaN. */
+    enum status (*scan)(struct device *, struct stream *, struct element_type, device_address at,
+                        ptrdiff_t count, bool *nonfinite);
+    /* Makes c symmetric: what is above the diagonals is copied to below them. */
+    enum status (*mirror)(struct device *, struct stream *, const struct gemm *);
 };
 
 /* ---- a library of devices of one kind, loaded when one of them is asked for first ---- */

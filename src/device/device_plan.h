@@ -30,6 +30,16 @@ static inline bool panel_is_contiguous(const struct panel *panel, size_t size)
            (panel->from.batch_step == panel->rows * row || panel->batch == 1);
 }
 
+enum { LEAST_ROW_BYTES = 2048 }; /* of copies by rows: short ones are slow */
+
+/* Whether its rows are, as copies by rows need. */
+static inline bool panel_has_rows(const struct panel *panel, size_t size)
+{
+    const ptrdiff_t row = panel->columns * (ptrdiff_t)size;
+    return panel->batch == 1 && panel->from.column_step == (ptrdiff_t)size &&
+           row >= LEAST_ROW_BYTES && panel->from.row_step >= row;
+}
+
 /* The panels of one operand, numbered in the order in which they are needed. Panel i lies in buffer
  * i % depth of the device. */
 struct panels {

@@ -4,6 +4,8 @@
 
 #include "device_cutoffs.h"
 #include "host_memory.h"
+#include "mirror.h"
+#include "resident.h"
 #include "schedule.h"
 #include "threads/clock.h"
 #include "threads/limit.h"
@@ -46,6 +48,29 @@ static ptrdiff_t bytes_of(const struct matmul_task *task, const struct strided *
            (ptrdiff_t)task->type.size;
 }
 
+static void find_pinned(struct schedule *schedule)
+{
+    const struct product *product = &schedule->plan->task.product;
+    struct device *device = schedule->device;
+    schedule->pinned[OPERAND_A] = host_memory_of_operand(device, &product->a, product->batch,
+                                                         product->m, product->k) != HOST_ORDINARY;
+    schedule->pinned[OPERAND_B] = host_memory_of_operand(device, &product->b, product->batch,
+                                                         product->k, product->n) != HOST_ORDINARY;
+    schedule->pinned[OPERAND_C] = host_memory_of_operand(device, &product->c, product->batch,
+                                                         product->m, product->n) != HOST_ORDINARY;
+}
+
+/* Then one thread is enough to tell the device of it. */
+static bool copies_nothing(const struct schedule *schedule)
+{
+    bool is_direct = true;
+    for (enum operand operand = OPERAND_A; operand < OPERANDS; operand++) {
+        const struct panel panel = plan_panel(schedule->plan, 0, operand);
+        is_direct = is_direct && schedule_is_direct(schedule, operand, &panel);
+    }
+    return is_direct;
+}
+
 static void choose_threads(struct schedule *schedule)
 {
     const struct matmul_task *task = &schedule->plan->task;
@@ -56,6 +81,7 @@ static void choose_threads(struct schedule *schedule)
     int threads = threads_limit().threads;
     threads = threads < MOST_COPY_THREADS ? threads : MOST_COPY_THREADS;
     threads = LEAST_COPY_THREADS + more < threads ? LEAST_COPY_THREADS + (int)more : threads;
+    threads = copies_nothing(schedule) ? 1 : threads;
     schedule->threads = chunks > threads ? threads : (int)chunks;
     /* Several chunks per thread, so that all end at about the same time. */
     ptrdiff_t chunk = bytes / (6 * schedule->threads) / LEAST_CHUNK_BYTES * LEAST_CHUNK_BYTES;
@@ -73,33 +99,6 @@ static int page_threads(const struct schedule *schedule)
     return schedule->threads == 1 ? 0 : count < steps ? count : steps;
 }
 
-/* Users can pin a part of an array: check both ends. */
-static bool is_pinned(struct device *device, const struct strided *of, ptrdiff_t batch,
-                      ptrdiff_t rows, ptrdiff_t columns)
-{
-    const ptrdiff_t reach[] = {(batch - 1) * of->batch_step, (rows - 1) * of->row_step,
-                               (columns - 1) * of->column_step};
-    const char *first = of->data, *last = of->data;
-    for (int i = 0; i < 3; i++) {
-        first += reach[i] < 0 ? reach[i] : 0;
-        last += reach[i] > 0 ? reach[i] : 0;
-    }
-    return host_memory_of(device, first) != HOST_ORDINARY &&
-           host_memory_of(device, last) != HOST_ORDINARY;
-}
-
-static void find_pinned(struct schedule *schedule)
-{
-    const struct matmul_task *task = &schedule->plan->task;
-    struct device *device = schedule->device;
-    schedule->pinned[OPERAND_A] =
-        is_pinned(device, &task->product.a, task->product.batch, task->product.m, task->product.k);
-    schedule->pinned[OPERAND_B] =
-        is_pinned(device, &task->product.b, task->product.batch, task->product.k, task->product.n);
-    schedule->pinned[OPERAND_C] =
-        is_pinned(device, &task->product.c, task->product.batch, task->product.m, task->product.n);
-}
-
 static enum status run_on_threads(struct schedule *schedule, struct pipeline_report *report)
 {
     struct device *device = schedule->device;
@@ -111,7 +110,7 @@ static enum status run_on_threads(struct schedule *schedule, struct pipeline_rep
         region_run(schedule->plan->task.policy, schedule->threads + page_threads(schedule),
                    transfer_share, schedule);
     report->threads = threads < schedule->threads ? threads : schedule->threads;
-    report->nonfinite = schedule->nonfinite;
+    report->nonfinite = schedule->nonfinite || *schedule->session->nonfinite;
     report->times = schedule->times;
     report->times.end = schedule_seconds(schedule);
     /* After a failure, products may still be running. The first drain of a stream may return that
@@ -174,7 +173,10 @@ enum status pipeline_matmul(struct pipeline *pipeline, const struct matmul_task 
     const size_t limit = pipeline->memory;
     size_t budget = device->memory / 10 * 9;
     budget = limit != 0 && limit < budget ? limit : budget;
-    enum status status;
+    enum status status = resident_matmul(device, pipeline->resources, task, report);
+    if (status != STATUS_UNSUPPORTED && status != STATUS_NO_DEVICE_MEMORY) {
+        return status;
+    }
     struct device_plan plan;
     /* Other programs use the device, too: retry with smaller tiles while memory is short. */
     do {
@@ -185,6 +187,9 @@ enum status pipeline_matmul(struct pipeline *pipeline, const struct matmul_task 
         budget = (plan.bytes < budget ? plan.bytes : budget) / 2;
         status = pipeline_run(pipeline, &plan, report);
     } while (status == STATUS_NO_DEVICE_MEMORY && budget >= LEAST_BUDGET_BYTES);
+    if (status == STATUS_OK && matmul_is_symmetric(task)) {
+        matmul_mirror(task);
+    }
     return status;
 }
 

@@ -54,20 +54,27 @@ double placement_upload_seconds(const struct rates *rates, const struct matmul_t
     return input_bytes(task) / rates->transfer;
 }
 
+static double compute_seconds(const struct rates *rates, const struct matmul_task *task)
+{
+    return placement_operations(task) / rates->device[rates_type(task->type)];
+}
+
 /* Upload and products overlap: the longer of the two counts. Of the download, only the part after
  * the last product counts (DOWNLOAD_SHARE). */
 double placement_device_seconds(const struct rates *rates, const struct matmul_task *task)
 {
-    const double compute = placement_operations(task) / rates->device[rates_type(task->type)];
-    return 1e-9 * rates->latency_ns + fmax(placement_upload_seconds(rates, task), compute) +
+    return 1e-9 * rates->latency_ns +
+           fmax(placement_upload_seconds(rates, task), compute_seconds(rates, task)) +
            DOWNLOAD_SHARE * output_bytes(task) / rates->transfer;
 }
 
-bool placement_is_device(const struct rates *rates, const struct matmul_task *task, int threads)
+bool placement_is_device(const struct rates *rates, const struct matmul_task *task, int threads,
+                         bool is_resident)
 {
     const double processor = placement_processor_seconds(rates, task, threads);
-    return processor >= LEAST_PROCESSOR_SECONDS &&
-           processor >= LEAST_SPEEDUP * placement_device_seconds(rates, task);
+    const double device = is_resident ? 1e-9 * rates->latency_ns + compute_seconds(rates, task)
+                                      : placement_device_seconds(rates, task);
+    return processor >= LEAST_PROCESSOR_SECONDS && processor >= LEAST_SPEEDUP * device;
 }
 
 bool placement_pays_start(const struct time_lost *lost, const struct matmul_task *task, int threads)

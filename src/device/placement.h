@@ -13,8 +13,9 @@ double placement_processor_seconds(const struct rates *rates, const struct matmu
 double placement_upload_seconds(const struct rates *rates, const struct matmul_task *task);
 double placement_device_seconds(const struct rates *rates, const struct matmul_task *task);
 
-/* For a device that is up. */
-bool placement_is_device(const struct rates *rates, const struct matmul_task *task, int threads);
+/* For a device that is up. `is_resident`: the operands are managed memory, and nothing has to be copied. */
+bool placement_is_device(const struct rates *rates, const struct matmul_task *task, int threads,
+                         bool is_resident);
 
 /* Seconds that calls took longer because no device was up. */
 struct time_lost {

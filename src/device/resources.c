@@ -88,6 +88,7 @@ static void session_delete(struct device *device, struct session *session)
         device->release_event(device, session->multiplied[i]);
         device->release_event(device, session->downloaded[i]);
     }
+    device->release_pinned(device, session->nonfinite);
     device->release_event(device, session->uploaded);
     for (int i = 0; i < PLAN_STREAMS; i++) {
         device->release_stream(device, session->compute[i]);
@@ -99,7 +100,12 @@ static void session_delete(struct device *device, struct session *session)
 
 static enum status session_fill(struct device *device, struct session *session)
 {
-    enum status status = device->new_stream(device, &session->upload);
+    void *pinned = NULL;
+    enum status status = device->alloc_pinned(device, sizeof *session->nonfinite, &pinned);
+    session->nonfinite = pinned;
+    if (status == STATUS_OK) {
+        status = device->new_stream(device, &session->upload);
+    }
     if (status == STATUS_OK) {
         status = device->new_stream(device, &session->download);
     }
@@ -137,6 +143,7 @@ enum status session_take(struct resources *resources, struct session **taken)
             return status;
         }
     }
+    *session->nonfinite = false;
     *taken = session;
     return STATUS_OK;
 }

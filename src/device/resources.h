@@ -25,6 +25,7 @@ struct session {
     struct stream *upload, *download, *compute[PLAN_STREAMS];
     struct event *uploaded;
     struct event *multiplied[PLAN_MOST_DEPTH], *downloaded[PLAN_MOST_DEPTH];
+    bool *nonfinite; /* pinned: whether the device found infinities or NaNs in the result */
 };
 
 struct resources;

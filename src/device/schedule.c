@@ -50,13 +50,22 @@ static struct event *multiplied_event(const struct schedule *schedule, ptrdiff_t
     return schedule->session->multiplied[tile % schedule_result_depth(schedule)];
 }
 
+bool schedule_is_direct(const struct schedule *schedule, enum operand operand,
+                        const struct panel *panel)
+{
+    return schedule->pinned[operand] &&
+           (panel_is_contiguous(panel, schedule->size) || panel_has_rows(panel, schedule->size));
+}
+
 /* The last tile is cut finer, so that all threads share its download. */
 static ptrdiff_t chunk_end(const struct schedule *schedule, const struct transfer *transfer)
 {
     const ptrdiff_t elements = panel_elements(&transfer->panel), left = elements - transfer->first;
     ptrdiff_t chunk = schedule->chunk;
     if (transfer->direct) {
-        chunk = DIRECT_CHUNK_BYTES / (ptrdiff_t)schedule->size;
+        chunk = panel_is_contiguous(&transfer->panel, schedule->size)
+                    ? DIRECT_CHUNK_BYTES / (ptrdiff_t)schedule->size
+                    : elements;
     } else if (transfer->operand == OPERAND_C && transfer->tile == schedule->plan->tiles - 1) {
         const ptrdiff_t share = elements / schedule->threads + 1;
         const ptrdiff_t least = LEAST_LAST_CHUNK_BYTES / (ptrdiff_t)schedule->size;
@@ -105,8 +114,7 @@ static bool take_upload(struct schedule *schedule, struct transfer *transfer)
     transfer->tile = schedule->up_tile;
     transfer->operand = schedule->up_operand;
     transfer->panel = plan_panel(schedule->plan, transfer->tile, transfer->operand);
-    transfer->direct = schedule->pinned[transfer->operand] &&
-                       panel_is_contiguous(&transfer->panel, schedule->size);
+    transfer->direct = schedule_is_direct(schedule, transfer->operand, &transfer->panel);
     transfer->first = schedule->up_element;
     transfer->end = chunk_end(schedule, transfer);
     schedule->up_element = transfer->end;
@@ -125,8 +133,7 @@ static bool take_download(struct schedule *schedule, struct transfer *transfer)
     transfer->tile = schedule->down_tile;
     transfer->operand = OPERAND_C;
     transfer->panel = plan_panel(schedule->plan, transfer->tile, OPERAND_C);
-    transfer->direct =
-        schedule->pinned[OPERAND_C] && panel_is_contiguous(&transfer->panel, schedule->size);
+    transfer->direct = schedule_is_direct(schedule, OPERAND_C, &transfer->panel);
     transfer->first = schedule->down_element;
     transfer->end = chunk_end(schedule, transfer);
     if (transfer->first == 0 &&
@@ -246,6 +253,11 @@ static enum status multiply(const struct schedule *schedule, ptrdiff_t tile)
     }
     if (status == STATUS_OK) {
         status = device->multiply(device, stream, &gemm);
+    }
+    const struct panel c = plan_panel(plan, tile, OPERAND_C);
+    if (status == STATUS_OK && schedule->scans && schedule_is_direct(schedule, OPERAND_C, &c)) {
+        status =
+            device->scan(device, stream, gemm.type, gemm.c, panel_elements(&c), session->nonfinite);
     }
     return status == STATUS_OK ? device->record(device, multiplied_event(schedule, tile), stream)
                                : status;

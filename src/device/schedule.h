@@ -42,7 +42,9 @@ struct schedule {
     bool pinned[OPERANDS];
     bool
         reuses_slots; /* more is uploaded than the slots hold: they are worth keeping in the CPU caches */
-    bool scans;       /* looks for infinities and NaNs in the result */
+    bool
+        scans; /* infinities and NaNs are looked for in the result: by threads that store it, or, where
+                 * none does, on the device */
     _Atomic bool nonfinite;
     struct fresh fresh;
     int64_t started;             /* by clock_ns() */
@@ -75,6 +77,10 @@ ptrdiff_t schedule_result_depth(const struct schedule *schedule);
 /* The next transfer for a thread with `downloads` pending ones. TRANSFER_LATER only if there are
  * any: else it waits. */
 struct transfer schedule_take(struct schedule *schedule, int downloads);
+
+/* Whether the device copies this panel of the operand between its memory and the user's. */
+bool schedule_is_direct(const struct schedule *schedule, enum operand operand,
+                        const struct panel *panel);
 
 /* Puts products into streams, in order, up to the first whose operands are not uploaded. Called
  * with the lock, which is released meanwhile. */

@@ -122,18 +122,24 @@ static int oldest(const struct copier *copier, enum transfer_kind kind)
 static void store_result(struct schedule *schedule, const struct transfer *transfer,
                          const char *slot)
 {
-    const char *from = transfer->direct
-                           ? transfer->panel.from.data + transfer->first * (ptrdiff_t)schedule->size
-                           : slot;
     const int floats = schedule->plan->task.type.kind == ELEMENT_COMPLEX ? 2 : 1;
     if (schedule->scans && !schedule->nonfinite &&
-        !floats_are_finite(schedule->size / (size_t)floats, from,
+        !floats_are_finite(schedule->size / (size_t)floats, slot,
                            (transfer->end - transfer->first) * floats)) {
         schedule->nonfinite = true;
     }
-    if (!transfer->direct) {
-        scatter(&transfer->panel, schedule->size, transfer->first, transfer->end, from);
+    scatter(&transfer->panel, schedule->size, transfer->first, transfer->end, slot);
+}
+
+/* What is copied at once: as it lies in a slot or in the user's memory. */
+static struct copied_rows rows_of(const struct transfer *transfer, size_t size)
+{
+    const struct panel *panel = &transfer->panel;
+    if (!transfer->direct || panel_is_contiguous(panel, size)) {
+        return one_row((size_t)(transfer->end - transfer->first) * size);
     }
+    return (struct copied_rows){(size_t)panel->columns * size, (size_t)panel->rows,
+                                (size_t)panel->from.row_step};
 }
 
 static enum status finish(struct copier *copier, int slot)
@@ -146,7 +152,7 @@ static enum status finish(struct copier *copier, int slot)
         schedule->coming--;
     }
     const enum status status = schedule->device->wait(schedule->device, copier->ring->event[slot]);
-    if (status == STATUS_OK && transfer.kind == TRANSFER_DOWNLOAD) {
+    if (status == STATUS_OK && transfer.kind == TRANSFER_DOWNLOAD && !transfer.direct) {
         store_result(schedule, &transfer, copier->ring->slot[slot]);
     }
     return status;
@@ -175,8 +181,8 @@ static enum status upload(struct copier *copier, const struct transfer *transfer
         gather(&transfer->panel, schedule->size, transfer->first, transfer->end,
                copier->ring->slot[slot], schedule->reuses_slots);
     }
-    enum status status =
-        device->upload(device, schedule->session->upload, to, from, (size_t)(n * size));
+    enum status status = device->upload(device, schedule->session->upload, to, from,
+                                        rows_of(transfer, schedule->size));
     if (status == STATUS_OK) {
         status = device->record(device, copier->ring->event[slot], schedule->session->upload);
     }
@@ -203,8 +209,8 @@ static enum status download(struct copier *copier, const struct transfer *transf
         (size_t)(transfer->first * size);
     char *to = transfer->direct ? transfer->panel.from.data + transfer->first * size
                                 : copier->ring->slot[slot];
-    enum status status =
-        device->download(device, schedule->session->download, to, from, (size_t)(n * size));
+    enum status status = device->download(device, schedule->session->download, to, from,
+                                          rows_of(transfer, schedule->size));
     if (status == STATUS_OK) {
         status = device->record(device, copier->ring->event[slot], schedule->session->download);
     }

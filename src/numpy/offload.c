@@ -3,8 +3,8 @@
 
 #include "call_record.h"
 #include "device/device_cutoffs.h"
-#include "device/mirror.h"
 #include "device/nonfinite.h"
+#include "device/resident.h"
 #include "devices.h"
 #include "dtypes.h"
 #include "errors.h"
@@ -169,9 +169,6 @@ static enum status run_on_device(struct attempt *attempt, struct pipeline_report
     }
     const enum status status = pipeline_matmul(device_pipeline(attempt->device), task, report);
     if (status == STATUS_OK) {
-        if (matmul_is_symmetric(task)) {
-            matmul_mirror(task);
-        }
         if (report->nonfinite) {
             attempt->exceptions = nonfinite_exceptions(task);
         }
@@ -202,7 +199,8 @@ static bool device_computes(const struct attempt *attempt, int threads, char *wh
         return false;
     }
     snprintf(why, size, "sooner done on the processor");
-    return placement_is_device(&rates, &attempt->task, threads);
+    const bool is_resident = resident_is_possible(device_of(attempt->device), &attempt->task);
+    return placement_is_device(&rates, &attempt->task, threads, is_resident);
 }
 
 static bool try_device_raising(struct attempt *attempt, int threads, char *why, size_t size)

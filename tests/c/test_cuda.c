@@ -113,10 +113,10 @@ static void check(int type, struct gemm gemm)
     gemm.c = gemm.b.at + aligned(of.b_bytes);
     gemm.spare = gemm_has_spare(gemm.type, gemm.k) ? gemm.c + aligned(of.c_bytes) : 0;
     fake_multiply(&gemm, of.a, of.b, of.expected);
-    if (works(device->upload(device, stream, gemm.a.at, of.a, of.a_bytes), "copying a") &&
-        works(device->upload(device, stream, gemm.b.at, of.b, of.b_bytes), "copying b") &&
+    if (works(device->upload(device, stream, gemm.a.at, of.a, one_row(of.a_bytes)), "copying a") &&
+        works(device->upload(device, stream, gemm.b.at, of.b, one_row(of.b_bytes)), "copying b") &&
         works(device->multiply(device, stream, &gemm), types[type].name) &&
-        works(device->download(device, stream, of.c, gemm.c, of.c_bytes), "copying c") &&
+        works(device->download(device, stream, of.c, gemm.c, one_row(of.c_bytes)), "copying c") &&
         works(device->drain(device, stream), types[type].name)) {
         expect(memcmp(of.c, of.expected, of.c_bytes) == 0,
                "%s, kernel %d: batch %td, %td x %td x %td, transposed %d %d, shared %d %d",

@@ -49,8 +49,9 @@ static void check_break_even(struct element_type type)
         ptrdiff_t break_even = 0;
         for (ptrdiff_t n = 8; n <= 8192; n += n / 8) {
             const struct matmul_task task = task_of(type, 1, n, n, n);
-            const bool there = placement_is_device(&rates, &task, threads);
-            expect(there == placement_is_device(&rates, &task, threads), "%td: it changed", n);
+            const bool there = placement_is_device(&rates, &task, threads, false);
+            expect(there == placement_is_device(&rates, &task, threads, false), "%td: it changed",
+                   n);
             expect(there || break_even == 0, "%td is the processor's again", n);
             break_even = there && break_even == 0 ? n : break_even;
         }
@@ -65,22 +66,23 @@ static void check_placement(void)
     const struct element_type type = {ELEMENT_FLOAT, 4};
     struct rates rates = made_up_rates(50);
     struct matmul_task task = task_of(type, 1, 4096, 1, 4096);
-    expect(!placement_is_device(&rates, &task, 4), "a vector is all transfer");
+    expect(!placement_is_device(&rates, &task, 4, false), "a vector is all transfer");
+    expect(placement_is_device(&rates, &task, 4, true), "but not one that lies there");
     task = task_of(type, 1000, 64, 16, 64);
-    expect(!placement_is_device(&rates, &task, 4), "a stack that is all transfer");
+    expect(!placement_is_device(&rates, &task, 4, false), "a stack that is all transfer");
     rates.stack[rates_type(type)] = 1e9;
-    expect(placement_is_device(&rates, &task, 4), "a stack of which the processor is slow");
+    expect(placement_is_device(&rates, &task, 4, false), "a stack of which the processor is slow");
     task.product.b.batch_step = task.product.a.batch_step = 0;
     expect(placement_upload_seconds(&rates, &task) == (64.0 * 64 + 64 * 16) * 4 / rates.transfer,
            "what a stack shares is uploaded once");
     rates = made_up_rates(0.5);
     task = task_of(type, 1, 8192, 8192, 8192);
-    expect(!placement_is_device(&rates, &task, 4), "the device is slower");
+    expect(!placement_is_device(&rates, &task, 4, false), "the device is slower");
     rates = made_up_rates(1e6);
     rates.transfer = rates.memory = 1e18;
     rates.latency_ns = 1;
     task = task_of(type, 1, 64, 64, 64);
-    expect(!placement_is_device(&rates, &task, 4), "too short for any device");
+    expect(!placement_is_device(&rates, &task, 4, false), "too short for any device");
 }
 
 static void check_start(void)

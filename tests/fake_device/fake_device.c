@@ -323,40 +323,57 @@ static enum status drain(struct device *device, struct stream *stream)
     return end(fake, status);
 }
 
-static enum status copy(struct device *device, struct stream *stream, char *to, const char *from,
-                        size_t bytes)
+static enum status put(struct device *device, struct stream *stream,
+                       const struct operation *operation)
 {
     struct fake *fake;
-    enum status status = begin(device, &fake);
-    if (status == STATUS_OK) {
-        const struct operation operation = {.kind = COPY, .to = to, .from = from, .bytes = bytes};
-        status = fake_put(fake, stream, &operation);
-    }
-    return end(fake, status);
+    const enum status status = begin(device, &fake);
+    return end(fake, status == STATUS_OK ? fake_put(fake, stream, operation) : status);
 }
 
 static enum status upload(struct device *device, struct stream *stream, device_address to,
-                          const void *from, size_t bytes)
+                          const void *from, struct copied_rows rows)
 {
-    return copy(device, stream, fake_pointer(to), from, bytes);
+    return put(device, stream,
+               &(struct operation){.kind = COPY,
+                                   .to = fake_pointer(to),
+                                   .from = from,
+                                   .bytes = rows.bytes,
+                                   .rows = rows.count,
+                                   .to_step = rows.bytes,
+                                   .from_step = rows.step});
 }
 
 static enum status download(struct device *device, struct stream *stream, void *to,
-                            device_address from, size_t bytes)
+                            device_address from, struct copied_rows rows)
 {
-    return copy(device, stream, to, fake_pointer(from), bytes);
+    return put(device, stream,
+               &(struct operation){.kind = COPY,
+                                   .to = to,
+                                   .from = fake_pointer(from),
+                                   .bytes = rows.bytes,
+                                   .rows = rows.count,
+                                   .to_step = rows.step,
+                                   .from_step = rows.bytes});
 }
 
 static enum status multiply(struct device *device, struct stream *stream, const struct gemm *gemm)
 {
-    struct fake *fake;
-    enum status status = begin(device, &fake);
     feraiseexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW | FE_UNDERFLOW); /* so may cuBLAS */
-    if (status == STATUS_OK) {
-        const struct operation operation = {.kind = MULTIPLY, .gemm = *gemm};
-        status = fake_put(fake, stream, &operation);
-    }
-    return end(fake, status);
+    return put(device, stream, &(struct operation){.kind = MULTIPLY, .gemm = *gemm});
+}
+
+static enum status scan(struct device *device, struct stream *stream, struct element_type type,
+                        device_address at, ptrdiff_t count, bool *nonfinite)
+{
+    const struct gemm gemm = {.type = type, .batch = 1, .m = 1, .n = count, .c = at};
+    return put(device, stream,
+               &(struct operation){.kind = SCAN, .gemm = gemm, .nonfinite = nonfinite});
+}
+
+static enum status mirror(struct device *device, struct stream *stream, const struct gemm *gemm)
+{
+    return put(device, stream, &(struct operation){.kind = MIRROR, .gemm = *gemm});
 }
 
 /* ---- making one ---- */
@@ -397,6 +414,8 @@ struct device *fake_new(size_t memory)
         .download = download,
         .move = move,
         .multiply = multiply,
+        .scan = scan,
+        .mirror = mirror,
     };
     return &fake->device;
 }

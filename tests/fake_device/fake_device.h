@@ -21,5 +21,7 @@ void fake_pin(struct device *fake, const void *data, size_t bytes);
 
 /* fake_gemm.c: computes with pointers that the host may touch. */
 void fake_multiply(const struct gemm *gemm, const char *a, const char *b, char *c);
+bool fake_is_finite(const struct gemm *gemm, const char *c);
+void fake_mirror(const struct gemm *gemm, char *c);
 
 #endif

@@ -133,3 +133,29 @@ void fake_multiply(const struct gemm *gemm, const char *a, const char *b, char *
     }
     fesetenv(&environment);
 }
+
+bool fake_is_finite(const struct gemm *gemm, const char *c)
+{
+    const size_t parts = gemm->type.kind == ELEMENT_COMPLEX ? 2 : 1;
+    const size_t size = gemm->type.size / parts;
+    const size_t count = (size_t)(gemm->batch * gemm->m * gemm->n) * parts;
+    bool is_finite = true;
+    for (size_t i = 0; i < count; i++) {
+        const long double value = load_real(c + i * size, size);
+        is_finite = is_finite && value - value == 0;
+    }
+    return is_finite;
+}
+
+void fake_mirror(const struct gemm *gemm, char *c)
+{
+    const ptrdiff_t n = gemm->n, size = (ptrdiff_t)gemm->type.size;
+    for (ptrdiff_t i = 0; i < gemm->batch; i++, c += n * n * size) {
+        for (ptrdiff_t row = 0; row < n; row++) {
+            for (ptrdiff_t column = 0; column < row; column++) {
+                memcpy(c + (row * n + column) * size, c + (column * n + row) * size,
+                       gemm->type.size);
+            }
+        }
+    }
+}

@@ -36,7 +36,10 @@ void fake_run_until(struct fake *fake, struct stream *stream, uint64_t ticket)
         if (operation.kind == FOLLOW && !fake->lost) {
             fake_run_until(fake, operation.stream, operation.ticket);
         } else if (operation.kind == COPY && !fake->lost) {
-            memcpy(operation.to, operation.from, operation.bytes);
+            for (size_t row = 0; row < operation.rows; row++) {
+                memcpy(operation.to + row * operation.to_step,
+                       operation.from + row * operation.from_step, operation.bytes);
+            }
         } else if (operation.kind == MULTIPLY && !fake->lost) {
             const struct gemm *gemm = &operation.gemm;
             if (gemm->spare != 0) {
@@ -45,6 +48,12 @@ void fake_run_until(struct fake *fake, struct stream *stream, uint64_t ticket)
             }
             fake_multiply(gemm, fake_pointer(gemm->a.at), fake_pointer(gemm->b.at),
                           fake_pointer(gemm->c));
+        } else if (operation.kind == SCAN && !fake->lost) {
+            if (!fake_is_finite(&operation.gemm, fake_pointer(operation.gemm.c))) {
+                *operation.nonfinite = true;
+            }
+        } else if (operation.kind == MIRROR && !fake->lost) {
+            fake_mirror(&operation.gemm, fake_pointer(operation.gemm.c));
         } else if (operation.kind == RELEASE) {
             fake_free(fake, operation.to);
         }

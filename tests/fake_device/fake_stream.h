@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-enum operation_kind { FOLLOW, COPY, MULTIPLY, RELEASE };
+enum operation_kind { FOLLOW, COPY, MULTIPLY, SCAN, MIRROR, RELEASE };
 
 struct operation {
     enum operation_kind kind;
@@ -14,8 +14,9 @@ struct operation {
     uint64_t ticket;
     char *to;
     const char *from;
-    size_t bytes;
+    size_t bytes, rows, to_step, from_step;
     struct gemm gemm;
+    bool *nonfinite; /* SCAN: of gemm.c */
 };
 
 struct stream {

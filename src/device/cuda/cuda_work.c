@@ -2,6 +2,7 @@
 
 #include "cuda_error.h"
 #include "device/device_cutoffs.h"
+#include "result.h"
 #include "tiled.h"
 
 #include <stdlib.h>
@@ -147,20 +148,25 @@ static enum status drain(struct device *device, struct stream *stream)
 /* ---- copies ---- */
 
 static enum status upload(struct device *device, struct stream *stream, device_address to,
-                          const void *from, size_t bytes)
+                          const void *from, struct copied_rows rows)
 {
-    return cuda_translate(
-        device, cudaMemcpyAsync((void *)to, from, bytes, cudaMemcpyHostToDevice, stream->cuda),
-        "copying to the GPU");
+    const enum cudaMemcpyKind kind = cudaMemcpyHostToDevice;
+    const cudaError_t error =
+        rows.count == 1 ? cudaMemcpyAsync((void *)to, from, rows.bytes, kind, stream->cuda)
+                        : cudaMemcpy2DAsync((void *)to, rows.bytes, from, rows.step, rows.bytes,
+                                            rows.count, kind, stream->cuda);
+    return cuda_translate(device, error, "copying to the GPU");
 }
 
 static enum status download(struct device *device, struct stream *stream, void *to,
-                            device_address from, size_t bytes)
+                            device_address from, struct copied_rows rows)
 {
-    return cuda_translate(
-        device,
-        cudaMemcpyAsync(to, (const void *)from, bytes, cudaMemcpyDeviceToHost, stream->cuda),
-        "copying from the GPU");
+    const enum cudaMemcpyKind kind = cudaMemcpyDeviceToHost;
+    const cudaError_t error =
+        rows.count == 1 ? cudaMemcpyAsync(to, (const void *)from, rows.bytes, kind, stream->cuda)
+                        : cudaMemcpy2DAsync(to, rows.step, (const void *)from, rows.bytes,
+                                            rows.bytes, rows.count, kind, stream->cuda);
+    return cuda_translate(device, error, "copying from the GPU");
 }
 
 static enum status move(struct device *device, struct stream *stream, const void *data,
@@ -234,6 +240,18 @@ static enum status multiply(struct device *device, struct stream *stream, const 
     return status;
 }
 
+static enum status scan(struct device *device, struct stream *stream, struct element_type type,
+                        device_address at, ptrdiff_t count, bool *nonfinite)
+{
+    return cuda_translate(device, result_scan(type, at, count, nonfinite, stream->cuda),
+                          "starting a kernel");
+}
+
+static enum status mirror(struct device *device, struct stream *stream, const struct gemm *gemm)
+{
+    return cuda_translate(device, result_mirror(gemm, stream->cuda), "starting a kernel");
+}
+
 void cuda_set_work_entries(struct device *device)
 {
     device->alloc = alloc;
@@ -256,4 +274,6 @@ void cuda_set_work_entries(struct device *device)
     device->download = download;
     device->move = move;
     device->multiply = multiply;
+    device->scan = scan;
+    device->mirror = mirror;
 }

@@ -1,0 +1,156 @@
+/* The device uses the addresses of the arrays. Their pages are moved there in bulk, which takes a fraction of
+ * the time that faults take; those that are there stay. */
+#include "resident.h"
+
+#include "host_memory.h"
+#include "mirror.h"
+#include "threads/clock.h"
+
+#include <stdlib.h>
+
+/* An operand as the device takes it. */
+struct placed {
+    struct stored stored;
+    size_t bytes;
+};
+
+/* Whether it is managed, and a matrix or a stack of them without gaps. Kernels load whole elements, which NumPy's
+ * complex numbers need not be aligned to. */
+static bool place(struct device *device, const struct strided *operand, ptrdiff_t size,
+                  ptrdiff_t batch, ptrdiff_t rows, ptrdiff_t columns, struct placed *placed)
+{
+    const bool by_rows = (operand->column_step == size || columns == 1) &&
+                         (operand->row_step == columns * size || rows == 1);
+    const bool by_columns = (operand->row_step == size || rows == 1) &&
+                            (operand->column_step == rows * size || columns == 1);
+    const bool is_shared = batch == 1 || operand->batch_step == 0;
+    *placed = (struct placed){
+        .stored = {.at = device_address_of(operand->data),
+                   .transposed = !by_rows,
+                   .batch_step = is_shared ? 0 : rows * columns},
+        .bytes = (size_t)((is_shared ? 1 : batch) * rows * columns * size),
+    };
+    return (by_rows || by_columns) && (is_shared || operand->batch_step == rows * columns * size) &&
+           host_memory_of_operand(device, operand, batch, rows, columns) == HOST_MANAGED;
+}
+
+struct resident {
+    struct placed a, b, c;
+    struct gemm gemm;
+};
+
+static struct strided turned(struct strided operand)
+{
+    const ptrdiff_t row_step = operand.row_step;
+    operand.row_step = operand.column_step;
+    operand.column_step = row_step;
+    return operand;
+}
+
+/* A result that is stored by columns is that of the transposed product. */
+static struct product by_rows(const struct product *product, ptrdiff_t size)
+{
+    const struct strided *c = &product->c;
+    struct product x = *product;
+    if (c->column_step != size && c->row_step == size) {
+        x.m = product->n;
+        x.n = product->m;
+        x.a = turned(product->b);
+        x.b = turned(product->a);
+        x.c = turned(product->c);
+    }
+    return x;
+}
+
+static bool describe(struct device *device, const struct matmul_task *task,
+                     struct resident *resident)
+{
+    const ptrdiff_t size = (ptrdiff_t)task->type.size;
+    const struct product x = by_rows(&task->product, size);
+    if (device->no_managed != NULL || !place(device, &x.a, size, x.batch, x.m, x.k, &resident->a) ||
+        !place(device, &x.b, size, x.batch, x.k, x.n, &resident->b) ||
+        !place(device, &x.c, size, x.batch, x.m, x.n, &resident->c) ||
+        resident->c.stored.transposed || (x.batch > 1 && x.c.batch_step == 0)) {
+        return false;
+    }
+    resident->gemm = (struct gemm){
+        .type = task->type,
+        .precision = task->precision,
+        .kernel = task->kernel,
+        .batch = x.batch,
+        .m = x.m,
+        .n = x.n,
+        .k = x.k,
+        .a = resident->a.stored,
+        .b = resident->b.stored,
+        .c = resident->c.stored.at,
+    };
+    return true;
+}
+
+bool resident_is_possible(struct device *device, const struct matmul_task *task)
+{
+    struct resident resident;
+    return describe(device, task, &resident);
+}
+
+/* It is no matter whether a move succeeds. */
+static void move_there(struct device *device, struct stream *stream, const struct placed *placed)
+{
+    device->move(device, stream, (const void *)placed->stored.at, placed->bytes, true);
+}
+
+static enum status run(struct device *device, struct session *session,
+                       const struct matmul_task *task, struct resident *resident)
+{
+    struct gemm *gemm = &resident->gemm;
+    struct stream *stream = session->compute[0];
+    enum status status = STATUS_OK;
+    if (gemm_has_spare(gemm->type, gemm->k)) {
+        status = device->alloc(device, stream, resident->c.bytes, &gemm->spare);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    move_there(device, stream, &resident->a);
+    move_there(device, stream, &resident->b);
+    move_there(device, stream, &resident->c);
+    status = device->multiply(device, stream, gemm);
+    if (status == STATUS_OK && matmul_is_symmetric(task)) {
+        status = device->mirror(device, stream, gemm);
+    }
+    if (status == STATUS_OK && gemm->type.kind >= ELEMENT_FLOAT) {
+        status = device->scan(device, stream, gemm->type, gemm->c, gemm->batch * gemm->m * gemm->n,
+                              session->nonfinite);
+    }
+    device->release(device, stream, gemm->spare);
+    const enum status drained = device->drain(device, stream);
+    if (drained != STATUS_OK) {
+        device->drain(device, stream); /* the first may return a failure without waiting */
+    }
+    return status != STATUS_OK ? status : drained;
+}
+
+enum status resident_matmul(struct device *device, struct resources *resources,
+                            const struct matmul_task *task, struct pipeline_report *report)
+{
+    struct resident resident;
+    const int64_t started = clock_ns();
+    const int before = device->enter(device);
+    enum status status = STATUS_UNSUPPORTED;
+    if (describe(device, task, &resident)) {
+        struct session *session = NULL;
+        status = session_take(resources, &session);
+        if (status == STATUS_OK) {
+            status = run(device, session, task, &resident);
+            *report = (struct pipeline_report){
+                .threads = 1,
+                .nonfinite = *session->nonfinite,
+                .times.end = 1e-9 * (double)(clock_ns() - started),
+            };
+            session_give_back(resources, session);
+        }
+    }
+    device->leave(device, before);
+    return status;
+}
