@@ -449,20 +449,20 @@ PARTS = {
 }
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], metavar="part")
-    names = parser.parse_args().parts or [name for name in PARTS if name != "sweep"]
+def main(parts, description):
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("parts", nargs="*", choices=[[], *parts], metavar="part")
+    names = parser.parse_args().parts or [name for name in parts if name != "sweep"]
     print("; ".join(f"{key}: {value}" for key, value in nc.info().items()))
     print(f"BLAS {_bench.blas()}")
     for name in names:
         start = time.perf_counter()
         try:
-            PARTS[name]()
+            parts[name]()
         except Exception as error:  # the others may work
             print(f"\n{name} FAILED: {type(error).__name__}: {error}")
         print(f"[{name}: {time.perf_counter() - start:.0f} s]", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(PARTS, __doc__)

@@ -49,6 +49,7 @@ stage_bench() {
     mapfile -t cublas < <(cublas_paths)
     timeout 60 "$build/tests/c/test_cuda" --time "${cublas[@]}"
     timeout 420 python3 "$source/benchmarks/gpu.py"
+    timeout 120 python3 "$source/benchmarks/gpu_memory.py"
 }
 
 stage_sweep() {
@@ -67,6 +68,11 @@ for dtype in "?bilefdFD":
         for gemm in ["auto", "tiled"]:
             with nc.config(gemm=gemm):
                 nc.matmul(a, b)
+        for memory in ["pinned", "managed"]:
+            with nc.config(memory=memory):
+                c, d = a.copy(), b.copy()
+                nc.matmul(c, d)
+                nc.matmul(c, c.swapaxes(1, 2))
 '
 
 stage_sanitize() {

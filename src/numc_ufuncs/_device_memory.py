@@ -9,10 +9,12 @@ import numpy as np
 
 from . import _core
 
+bounds = np.lib.array_utils.byte_bounds
+
 
 def kind_of(array):
     """Return where an array lives: 'ordinary', 'pinned' or 'managed'."""
-    return _core.memory_of(*np.lib.array_utils.byte_bounds(array))
+    return _core.memory_of(*bounds(array))
 
 
 @functools.cache

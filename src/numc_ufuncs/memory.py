@@ -10,9 +10,9 @@ much is kept, and how much may be.
 import numpy as np
 
 from . import _core
-from ._device_memory import kind_of
+from ._device_memory import bounds, kind_of
 
-__all__ = ["DeviceView", "device_view", "release"]
+__all__ = ["DeviceView", "device_view", "prefetch", "release"]
 
 _CUDA = 2  # kDLCUDA: what holds managed memory for a kind of its own is refused by torch and JAX
 
@@ -39,6 +39,35 @@ def release():
     True
     """
     return _core.release_memory()
+
+
+def prefetch(array, device):
+    """Move the pages of an array in managed memory to where they are used next.
+
+    They move by themselves when they are touched, one after the other, which takes several times as
+    long. What this package computes on the GPU moves its operands there; before NumPy reads a large
+    result, this moves it back.
+
+    Parameters
+    ----------
+    array : numpy.ndarray
+        An array in managed memory, or a view of one. See `device_view`.
+    device : {'cpu', 'cuda'}
+        Where to. When it returns, they are there.
+
+    Raises
+    ------
+    TypeError
+        If it is not an array.
+    ValueError
+        If its memory is not managed, or the device is none of these.
+    RuntimeError
+        If the GPU fails.
+    """
+    if device not in ("cpu", "cuda"):
+        raise ValueError(f"device must be 'cpu' or 'cuda': got {device!r}")
+    _check_managed(array)
+    _core.move_memory(*bounds(array), device == "cuda")
 
 
 def device_view(array):
@@ -90,14 +119,7 @@ class DeviceView:
     __slots__ = ("_array",)
 
     def __init__(self, array):
-        if not isinstance(array, np.ndarray):
-            raise TypeError(f"array must be a numpy.ndarray, not {type(array).__name__}")
-        kind = kind_of(array)
-        if kind != "managed":
-            raise ValueError(
-                f"array must be in managed memory, and is in {kind} memory: NumPy makes arrays of "
-                "1 KiB and more there under numc_ufuncs.config(memory='managed')"
-            )
+        _check_managed(array)
         self._array = array
 
     @property
@@ -132,6 +154,17 @@ class DeviceView:
 
 
 _IS_2_0 = np.lib.NumpyVersion(np.__version__) < "2.1.0"
+
+
+def _check_managed(array):
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"array must be a numpy.ndarray, not {type(array).__name__}")
+    kind = kind_of(array)
+    if kind != "managed":
+        raise ValueError(
+            f"array must be in managed memory, and is in {kind} memory: NumPy makes arrays of "
+            "1 KiB and more there under numc_ufuncs.config(memory='managed')"
+        )
 
 
 def _check_stream(stream):

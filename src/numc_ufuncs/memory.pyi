@@ -1,11 +1,12 @@
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import NDArray
 from typing_extensions import CapsuleType
 
-__all__ = ["DeviceView", "device_view", "release"]
+__all__ = ["DeviceView", "device_view", "prefetch", "release"]
 
 def release() -> int: ...
+def prefetch(array: NDArray[Any], device: Literal["cpu", "cuda"]) -> None: ...
 def device_view(array: NDArray[Any]) -> DeviceView: ...
 
 class DeviceView:

@@ -169,6 +169,31 @@ void device_memory_abandon(void)
     pthread_mutex_unlock(&lock);
 }
 
+enum status device_memory_move(const void *data, size_t bytes, bool to_device, char *why,
+                               size_t size)
+{
+    if (!device_memory_is_there()) {
+        device_reason(FIRST, why, size);
+        return STATUS_UNAVAILABLE;
+    }
+    struct device *device = device_of(FIRST);
+    struct stream *stream = NULL;
+    const int before = device->enter(device);
+    enum status status = device->new_stream(device, &stream);
+    if (status == STATUS_OK) {
+        status = device->move(device, stream, data, bytes, to_device);
+    }
+    if (status == STATUS_OK) {
+        status = device->drain(device, stream);
+    }
+    if (status != STATUS_OK) {
+        device->explain(device, why, size);
+    }
+    device->release_stream(device, stream);
+    device->leave(device, before);
+    return status;
+}
+
 enum host_memory device_memory_of(const void *data)
 {
     const int kind = kept_device_kind(data);

@@ -24,6 +24,11 @@ void device_memory_end(void);
 /* For tests: another device is about to take the place of the first. What arrays still have of it is left. */
 void device_memory_abandon(void);
 
+/* Moves the pages of managed memory, and waits for that; called without the GIL. Without STATUS_OK `why` has the
+ * reason. */
+enum status device_memory_move(const void *data, size_t bytes, bool to_device, char *why,
+                               size_t size);
+
 /* Where memory lives; the driver is asked only if the device is up. */
 enum host_memory device_memory_of(const void *data);
 

@@ -240,6 +240,25 @@ static PyObject *memory_of(PyObject *module, PyObject *args)
     return PyUnicode_FromString(names[of_first == of_last ? of_first : HOST_ORDINARY]);
 }
 
+static PyObject *move_memory(PyObject *module, PyObject *args)
+{
+    (void)module;
+    unsigned long long first, end;
+    int to_device;
+    char why[REASON_BYTES] = "";
+    if (!PyArg_ParseTuple(args, "KKp:move_memory", &first, &end, &to_device)) {
+        return NULL;
+    }
+    enum status status;
+    Py_BEGIN_ALLOW_THREADS;
+    status = device_memory_move((const void *)(uintptr_t)first, (size_t)(end - first),
+                                to_device != 0, why, sizeof why);
+    Py_END_ALLOW_THREADS;
+    return status == STATUS_OK
+               ? Py_NewRef(Py_None)
+               : PyErr_Format(PyExc_RuntimeError, "managed memory cannot be moved: %s", why);
+}
+
 static PyObject *end_device_memory(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -257,6 +276,8 @@ static PyMethodDef functions[] = {
     {"memory_of", memory_of, METH_VARARGS,
      "memory_of(first, end): where the bytes at these addresses live: 'ordinary', 'pinned' or "
      "'managed'."},
+    {"move_memory", move_memory, METH_VARARGS,
+     "move_memory(first, end, to_device): move the pages of managed memory, and wait for that."},
     {"end_device_memory", end_device_memory, METH_NOARGS,
      "Ask nothing more of the driver: the process ends."},
     {NULL, NULL, 0, NULL},
