@@ -161,6 +161,162 @@ static void check_products(bool quick)
     }
 }
 
+/* ---- what is done with results ---- */
+
+/* Contiguous on the device, with gaps on the host. */
+static void check_rows(char *pinned, device_address on_device)
+{
+    enum { BYTES = 3000, COUNT = 17, STEP = 4096 };
+    char *back = pinned + COUNT * STEP;
+    for (size_t i = 0; i < (size_t)COUNT * STEP; i++) {
+        pinned[i] = (char)random_below(100);
+    }
+    memset(back, 100, (size_t)COUNT * STEP);
+    const struct copied_rows rows = {BYTES, COUNT, STEP};
+    if (works(device->upload(device, stream, on_device, pinned, rows), "copying rows") &&
+        works(device->download(device, stream, back, on_device, rows), "copying rows back") &&
+        works(device->drain(device, stream), "copying rows")) {
+        for (size_t i = 0; i < COUNT; i++) {
+            expect(memcmp(back + i * STEP, pinned + i * STEP, BYTES) == 0, "row %zu", i);
+            expect(back[i * STEP + BYTES] == 100, "what is behind row %zu", i);
+        }
+    }
+}
+
+/* One number that is none, or infinite, at each end. */
+static void check_scan(int type, struct gemm gemm, char *pinned)
+{
+    static const uint64_t exponents[] = {0x7C00, 0x7F800000, 0x7FF0000000000000};
+    const size_t parts = gemm.type.kind == ELEMENT_COMPLEX ? 2 : 1, size = gemm.type.size / parts;
+    const size_t count = (size_t)(gemm.batch * gemm.m * gemm.n) * parts;
+    const uint64_t infinity = exponents[size == 2 ? 0 : size == 4 ? 1 : 2];
+    bool *found = (bool *)(pinned + count * size);
+    for (int i = 0; i < 5; i++) {
+        const size_t at = i == 1 ? 0 : i == 2 ? count - 1 : (size_t)random_below(count);
+        const uint64_t bits = infinity | (uint64_t)(i % 2) | (uint64_t)(i > 2) << (8 * size - 1);
+        fill(gemm.type, pinned, (ptrdiff_t)(count / parts));
+        if (i > 0) {
+            memcpy(pinned + at * size, &bits, size);
+        }
+        *found = false;
+        if (works(device->upload(device, stream, gemm.c, pinned, one_row(count * size)), "c") &&
+            works(device->scan(device, stream, gemm.type, gemm.c, gemm.batch * gemm.m * gemm.n,
+                               found),
+                  "scanning") &&
+            works(device->drain(device, stream), "scanning")) {
+            expect(*found == (i > 0), "%s: case %d, element %zu of %zu", types[type].name, i, at,
+                   count);
+        }
+    }
+}
+
+static void check_mirror(int type, struct gemm gemm, char *pinned)
+{
+    const size_t bytes = gemm.type.size * (size_t)(gemm.batch * gemm.m * gemm.n);
+    char *expected = malloc(bytes);
+    fill(gemm.type, pinned, gemm.batch * gemm.m * gemm.n);
+    memcpy(expected, pinned, bytes);
+    fake_mirror(&gemm, expected);
+    if (works(device->upload(device, stream, gemm.c, pinned, one_row(bytes)), "c") &&
+        works(device->mirror(device, stream, &gemm), "mirroring") &&
+        works(device->download(device, stream, pinned, gemm.c, one_row(bytes)), "c back") &&
+        works(device->drain(device, stream), "mirroring")) {
+        expect(memcmp(pinned, expected, bytes) == 0, "%s: mirror of %td x %td", types[type].name,
+               gemm.batch, gemm.n);
+    }
+    free(expected);
+}
+
+static void check_results(void)
+{
+    enum { BYTES = 1 << 20 };
+    static const ptrdiff_t extents[] = {1, 2, 31, 32, 33, 64, 95};
+    void *pinned = NULL;
+    struct gemm gemm = {.batch = 1};
+    if (works(device->alloc_pinned(device, BYTES, &pinned), "pinned memory") &&
+        works(device->alloc(device, stream, BYTES, &gemm.c), "device memory")) {
+        check_rows(pinned, gemm.c);
+        for (int type = 0; type < TYPES; type++) {
+            gemm.type = types[type].type;
+            for (size_t i = 0; i < sizeof extents / sizeof *extents; i++) {
+                gemm.m = gemm.n = extents[i];
+                gemm.batch = 1 + (ptrdiff_t)(i % 3);
+                if (gemm.type.kind >= ELEMENT_FLOAT) {
+                    check_scan(type, gemm, pinned);
+                    check_mirror(type, gemm, pinned);
+                }
+            }
+        }
+    }
+    device->release(device, stream, gemm.c);
+    works(device->drain(device, stream), "draining");
+    device->release_pinned(device, pinned);
+}
+
+/* ---- memory of the host ---- */
+
+static void check_memory_of(void)
+{
+    char local;
+    void *pinned = NULL;
+    if (works(device->alloc_pinned(device, 1 << 20, &pinned), "pinned memory")) {
+        expect(device->memory_of(device, pinned) == HOST_PINNED, "pinned");
+        expect(device->memory_of(device, (char *)pinned + 99999) == HOST_PINNED, "within");
+    }
+    device->release_pinned(device, pinned);
+    expect(device->memory_of(device, &local) == HOST_ORDINARY, "the stack");
+}
+
+/* The host writes, the device multiplies, the host reads: before, between and after moves. */
+static void check_managed(void)
+{
+    enum { N = 256, ALL = N * N };
+    void *data = NULL;
+    size_t before = 0, after = 0;
+    if (device->no_managed != NULL) {
+        printf("left out: %s\n", device->no_managed);
+        return;
+    }
+    if (!works(device->free_memory(device, &before), "free memory") ||
+        !works(device->alloc_managed(device, 4 * sizeof(double) * ALL, &data), "managed memory")) {
+        return;
+    }
+    double *a = data, *b = a + ALL, *c = b + ALL, *expected = c + ALL;
+    const struct element_type type = {ELEMENT_FLOAT, 8};
+    struct gemm gemm = {.type = type,
+                        .precision = PRECISION_IEEE,
+                        .kernel = GEMM_TILED,
+                        .batch = 1,
+                        .m = N,
+                        .n = N,
+                        .k = N,
+                        .a.at = device_address_of(a),
+                        .b.at = device_address_of(b),
+                        .c = device_address_of(c)};
+    expect(device->memory_of(device, a) == HOST_MANAGED, "managed");
+    expect(device->memory_of(device, c + 77) == HOST_MANAGED, "within managed memory");
+    for (int i = 0; i < 4; i++) {
+        const bool moves = i % 2 == 1;
+        fill(type, (char *)a, ALL);
+        fill(type, (char *)b, ALL);
+        fake_multiply(&gemm, (char *)a, (char *)b, (char *)expected);
+        if (moves) {
+            works(device->move(device, stream, a, 3 * sizeof(double) * ALL, true), "moving there");
+        }
+        works(device->multiply(device, stream, &gemm), "multiplying");
+        if (moves) {
+            works(device->drain(device, stream), "multiplying");
+            works(device->free_memory(device, &after), "free memory");
+            works(device->move(device, stream, a, 3 * sizeof(double) * ALL, false), "moving back");
+        }
+        works(device->drain(device, stream), "multiplying");
+        expect(memcmp(c, expected, sizeof(double) * ALL) == 0, "managed product %d", i);
+    }
+    expect(before > 0 && after > 0 && before <= device->memory, "%zu, then %zu bytes are free",
+           before, after);
+    device->release_managed(device, data);
+}
+
 static double now(void)
 {
     struct timespec time;
@@ -239,6 +395,9 @@ int main(int count, char **arguments)
             time_kernels(2048);
             time_kernels(4096);
         } else {
+            check_memory_of();
+            check_managed();
+            check_results();
             check_products(quick);
         }
         device->release_stream(device, stream);

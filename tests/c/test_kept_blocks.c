@@ -25,12 +25,39 @@ static size_t made_up_available(void)
     return there;
 }
 
+/* ---- a device that gives memory ---- */
+
+static _Atomic long pieces;
+static _Atomic bool refuses;
+
+static void *take(enum kept_kind kind, size_t bytes)
+{
+    (void)kind;
+    void *data =
+        refuses ? MAP_FAILED
+                : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) {
+        return NULL;
+    }
+    memset(data, 0xA5, 4096);
+    pieces++;
+    return data;
+}
+
+static void give_back(enum kept_kind kind, void *data, size_t bytes)
+{
+    expect(kind == KEPT_PINNED || kind == KEPT_MANAGED, "it is the device's");
+    munmap(data, bytes);
+    pieces--;
+}
+
 /* ---- sizes at random ---- */
 
 struct held {
     unsigned char *data;
     size_t bytes;
     unsigned char mark;
+    int kind; /* as kept_device_kind() tells it */
 };
 
 static bool is_intact(const struct held *held, size_t bytes)
@@ -57,15 +84,16 @@ static _Atomic(struct held *) shared[SHARED];
 static void *work(void *argument)
 {
     const int number = (int)(intptr_t)argument;
+    const enum kept_kind kind = (enum kept_kind)(KEPT_MAPPED + number % 3);
     uint64_t state = (uint64_t)number + 1;
-    struct held mine[HELD] = {{NULL, 0, 0}};
+    struct held mine[HELD] = {{NULL, 0, 0, 0}};
     for (int turn = 0; turn < TURNS; turn++) {
         struct held *held = &mine[turn % HELD];
         const size_t size = random_size(&state);
         if (held->data == NULL) {
             const bool zeros = turn % 3 == 0;
-            held->data =
-                zeros ? kept_allocate_zeros(KEPT_MAPPED, size) : kept_allocate(KEPT_MAPPED, size);
+            held->data = zeros ? kept_allocate_zeros(kind, size) : kept_allocate(kind, size);
+            held->kind = kind == KEPT_MAPPED ? 0 : (int)kind;
             held->bytes = size;
             held->mark = (unsigned char)(1 + number);
             expect(held->data != NULL, "a block of %zu bytes", size);
@@ -79,6 +107,8 @@ static void *work(void *argument)
         }
         expect(is_intact(held, held->bytes), "thread %d, turn %d: somebody wrote", number, turn);
         expect(kept_size(held->data) == held->bytes, "thread %d, turn %d: size", number, turn);
+        expect(kept_device_kind(held->data + held->bytes - 1) == held->kind,
+               "thread %d, turn %d: kind", number, turn);
         if (turn % 5 == 0) {
             held->data[size < held->bytes ? size - 1 : held->bytes - 1] = held->mark;
             held->data = kept_resize(held->data, size);
@@ -90,7 +120,7 @@ static void *work(void *argument)
             struct held *gift = malloc(sizeof *gift);
             *gift = *held;
             gift = atomic_exchange(&shared[turn % SHARED], gift);
-            *held = gift != NULL ? *gift : (struct held){NULL, 0, 0};
+            *held = gift != NULL ? *gift : (struct held){NULL, 0, 0, 0};
             free(gift);
         } else {
             expect(kept_free(held->data, turn % 11 != 0), "a block is freed");
@@ -125,10 +155,61 @@ static void check_threads(void)
             free(left);
         }
     }
-    const size_t kept = kept_bytes(KEPT_MAPPED).kept;
-    expect(kept > 0 && kept <= LIMIT, "%zu bytes are kept", kept);
+    for (int kind = KEPT_MAPPED; kind < KEPT_KINDS; kind++) {
+        const struct kept_bytes bytes = kept_bytes((enum kept_kind)kind);
+        expect(bytes.kept > 0 && bytes.kept <= LIMIT, "kind %d: %zu are kept", kind, bytes.kept);
+        expect(bytes.used == 0, "kind %d: %zu bytes are in use", kind, bytes.used);
+    }
     kept_release();
-    expect(kept_bytes(KEPT_MAPPED).kept == 0, "all is given back");
+    for (int kind = KEPT_MAPPED; kind < KEPT_KINDS; kind++) {
+        expect(kept_bytes((enum kept_kind)kind).kept == 0, "kind %d is given back", kind);
+    }
+    expect(pieces == 0, "%ld pieces are left", pieces);
+}
+
+/* ---- memory of a device ---- */
+
+static void check_device(void)
+{
+    enum { MIB = 1 << 20 };
+    kept_release();
+    kept_set_limit(1 << 30);
+    char *small = kept_allocate(KEPT_PINNED, 4000), *next = kept_allocate(KEPT_PINNED, 4000);
+    expect(next == small + 4096 && pieces == 1, "small blocks are parts of one piece");
+    expect(kept_allocate(KEPT_PINNED, KEPT_DEVICE_FROM_BYTES - 1) == NULL, "too small");
+    expect(kept_device_kind(next + 5000) == KEPT_PINNED, "what is free is of that kind, too");
+    expect(kept_device_kind(small - 1) == 0 || pieces > 1, "not what lies in front");
+    char *other = kept_allocate(KEPT_MANAGED, 4000);
+    expect(pieces == 2 && kept_device_kind(other) == KEPT_MANAGED, "each kind has its own");
+    expect(kept_release() == 0, "nothing goes while a part is in use");
+    kept_free(small, false);
+    expect(kept_bytes(KEPT_PINNED).kept == 2 * MIB - 4096 && pieces == 2, "the part waits");
+    expect(kept_allocate(KEPT_PINNED, 4000) == small, "and is given again");
+    memset(small, 1, 4000);
+    small = kept_resize(small, 3 * MIB);
+    expect(pieces == 3 && small[0] == 1 && small[3999] == 1, "contents move along");
+    expect(kept_resize(small, 2 * MIB) == small, "in place");
+    expect(kept_bytes(KEPT_PINNED).used == 3 * MIB + 4096, "%zu are in use",
+           kept_bytes(KEPT_PINNED).used);
+    refuses = true;
+    expect(kept_resize(small, 9 * MIB) == NULL && kept_size(small) == 2 * MIB, "refused");
+    expect(kept_allocate(KEPT_MANAGED, 5 * MIB) == NULL, "refused");
+    refuses = false;
+    kept_free(next, true);
+    kept_free(small, true);
+    kept_free(other, false);
+    expect(pieces == 2, "%ld pieces: what is not kept goes as a whole", pieces);
+    char *zeros = kept_allocate_zeros(KEPT_PINNED, 3 * MIB);
+    expect(zeros == small && zeros[0] == 0 && zeros[3 * MIB - 1] == 0, "zeros are written");
+    kept_set_limit(MIB);
+    expect(pieces == 1, "the limit holds for what a device gave");
+    kept_abandon_devices();
+    expect(kept_device_kind(zeros) == 0 && kept_size(zeros) == 3 * MIB, "abandoned, and known");
+    expect(kept_resize(zeros, 5 * MIB) == NULL, "it cannot grow");
+    expect(kept_free(zeros, true) && !kept_free(zeros, true) && pieces == 1, "it is left");
+    munmap(zeros, 3 * MIB);
+    pieces = 0;
+    kept_set_limit(LIMIT);
 }
 
 /* ---- forks ---- */
@@ -150,9 +231,14 @@ static void check_forks(void)
         pthread_create(&threads[i], NULL, allocate_on, NULL);
     }
     for (int i = 0; i < FORKS; i++) {
+        char *pinned = kept_allocate(KEPT_PINNED, 1 << 20);
         const pid_t child = fork();
         if (child == 0) {
             alarm(60); /* for a child that hangs */
+            const long before = pieces;
+            if (!kept_free(pinned, false) || pieces != before || kept_device_kind(pinned) != 0) {
+                _exit(2); /* the parent's */
+            }
             const bool is_empty = kept_release() == 0;
             char *first = kept_allocate(KEPT_MAPPED, 1 << 20);
             kept_free(first, true);
@@ -161,6 +247,7 @@ static void check_forks(void)
         int status = -1;
         waitpid(child, &status, 0);
         expect(status == 0, "child %d: status %d", i, status);
+        kept_free(pinned, false);
     }
     ended = true;
     for (int i = 0; i < THREADS; i++) {
@@ -282,11 +369,14 @@ static void check_pages(void)
 int main(int count, char **arguments)
 {
     static const struct kept_system made_up = {made_up_clock, made_up_available};
+    static const struct kept_source device = {take, give_back};
     kept_initialize(&made_up, LIMIT);
+    kept_set_source(&device);
     check_others();
     check_class();
     check_pages();
     check_parts();
+    check_device();
     check_threads();
     if (count < 2 || strcmp(arguments[1], "--no-fork") != 0) {
         check_forks();

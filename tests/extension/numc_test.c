@@ -228,6 +228,22 @@ static PyObject *fail_device_call(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *refuse_managed(PyObject *module, PyObject *args)
+{
+    (void)module;
+    static char kept[256];
+    const char *why;
+    if (!PyArg_ParseTuple(args, "z:refuse_managed", &why)) {
+        return NULL;
+    }
+    if (fake == NULL) {
+        return PyErr_Format(PyExc_ValueError, "there is no fake device");
+    }
+    snprintf(kept, sizeof kept, "%s", why != NULL ? why : "");
+    fake->no_managed = why != NULL ? kept : NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *device_calls(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -283,6 +299,8 @@ static PyMethodDef functions[] = {
      "set_clock(function): what placement takes for the time in seconds; None: the real time."},
     {"fail_device_call", fail_device_call, METH_VARARGS,
      "fail_device_call(n, lost): the nth call of the fake device from now on fails; 0: none."},
+    {"refuse_managed", refuse_managed, METH_VARARGS,
+     "refuse_managed(why): the fake device has no managed memory; None: it has."},
     {"device_calls", device_calls, METH_NOARGS, "Calls of the fake device so far."},
     {"limit_device_memory", limit_device_memory, METH_VARARGS,
      "Bytes that a call may take on device 0, if it is up; 0: all."},
