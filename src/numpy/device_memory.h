@@ -15,7 +15,7 @@ bool device_memory_start(enum host_memory kind, char *why, size_t size);
 /* Whether there is such memory for arrays to come. */
 bool device_memory_is_there(void);
 
-/* Why it gave no memory, the last time that it did not. */
+/* Why it gave no memory since this was asked last; "": it was not asked for any. */
 void device_memory_problem(char *why, size_t size);
 
 /* From now on nothing is asked of the driver, which may be unloaded sooner than the last array goes. */

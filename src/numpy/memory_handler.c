@@ -68,7 +68,7 @@ static bool may_be_numpys(int kind)
     }
     const bool is_there = device_memory_is_there();
     device_memory_problem(why, sizeof why);
-    if (private_holds_gil() && !PyErr_Occurred()) {
+    if (why[0] != '\0' && private_holds_gil() && !PyErr_Occurred()) {
         PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "memory='%s': %s%s",
                          kind == KEPT_PINNED ? "pinned" : "managed", why,
                          is_there ? "" : "; arrays are in ordinary memory from now on");
