@@ -1,5 +1,7 @@
 """What several test modules need."""
 
+import contextlib
+import gc
 import os
 import re
 import tempfile
@@ -119,6 +121,39 @@ def device(request, extension):
     nc.set_config(device=None, precision=None, gemm=None)
     if request.param == "fake":
         extension.use_fake_device(0)
+
+
+@contextlib.contextmanager
+def _using(kind):
+    if kind == "fake":
+        _numc_test.use_fake_device(FAKE_MEMORY)
+    yield kind
+    nc.set_config(memory=None, device=None, threads=None)
+    gc.collect()
+    nc.memory.release()
+    if kind == "fake":
+        assert _numc_test.use_fake_device(0) == 0, "objects are left behind"
+
+
+@pytest.fixture(params=["fake", pytest.param("cuda", marks=pytest.mark.cuda)])
+def gpu(request):
+    """The fake device, and a GPU where there is one, for memory of arrays."""
+    with _using(request.param) as kind:
+        yield kind
+
+
+@pytest.fixture
+def fake_gpu():
+    """The fake device alone."""
+    with _using("fake"):
+        yield
+
+
+@pytest.fixture(params=["pinned", "managed"])
+def memory(request, gpu):
+    """For the whole process."""
+    nc.set_config(memory=request.param)
+    return request.param
 
 
 @pytest.fixture

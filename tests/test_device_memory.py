@@ -1,8 +1,6 @@
 """memory="pinned" and "managed": arrays in memory that a GPU reaches. The fake device stands for a
 GPU everywhere; tests marked `cuda` run on one."""
 
-import contextlib
-import ctypes
 import faulthandler
 import gc
 import json
@@ -17,11 +15,10 @@ import warnings
 import _numc_test
 import numpy as np
 import pytest
-from devices import DTYPES, assert_right, operand, run
+from devices import run
 from numpy.testing import assert_array_equal
 
 import numc_ufuncs as nc
-from numc_ufuncs import _core
 from numc_ufuncs._device_memory import kind_of
 
 MIB = 1 << 20
@@ -30,36 +27,6 @@ PIECE = 2 * MIB  # KEEPER_PIECE_BYTES
 MEMORY = 1 << 28  # of the fake device
 
 ignore_forks = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-
-
-@pytest.fixture(params=["fake", pytest.param("cuda", marks=pytest.mark.cuda)])
-def gpu(request):
-    """The fake device, and a GPU where there is one."""
-    if request.param == "fake":
-        _numc_test.use_fake_device(MEMORY)
-    yield request.param
-    nc.set_config(memory=None, device=None, threads=None)
-    gc.collect()
-    nc.memory.release()
-    if request.param == "fake":
-        assert _numc_test.use_fake_device(0) == 0, "objects are left behind"
-
-
-@pytest.fixture
-def fake():
-    _numc_test.use_fake_device(MEMORY)
-    yield
-    nc.set_config(memory=None, device=None, threads=None)
-    gc.collect()
-    nc.memory.release()
-    assert _numc_test.use_fake_device(0) == 0, "objects are left behind"
-
-
-@pytest.fixture(params=["pinned", "managed"])
-def memory(request, gpu):
-    """For the whole process."""
-    nc.set_config(memory=request.param)
-    return request.param
 
 
 def address(array):
@@ -266,29 +233,31 @@ class TestKeeping:
 class TestBudget:
     """Never more managed memory than the device has room for."""
 
-    def test_all_blocks_count(self, fake):
+    def test_all_blocks_count(self, fake_gpu):
+        _numc_test.use_fake_device(MEMORY)
         arrays = []
         with nc.config(memory="managed"):
-            with pytest.warns(RuntimeWarning, match=r"memory='managed': 33554432 bytes do not fit"):
-                with pytest.raises(MemoryError):
-                    for _ in range(20):
-                        arrays.append(np.zeros(32 * MIB, np.uint8))
-            assert len(arrays) == 8  # though none lies there
+            arrays += [np.zeros(32 * MIB, np.uint8) for _ in range(8)]  # though none lies there
+            message = r"memory='managed': 33554432 bytes do not fit"
+            with pytest.warns(RuntimeWarning, match=message), pytest.raises(MemoryError):
+                np.zeros(32 * MIB, np.uint8)
             arrays.pop()
             arrays.append(np.zeros(32 * MIB, np.uint8))
             assert kind_of(np.zeros(3)) == "ordinary"
             del arrays[:2]
             arrays.append(np.zeros(64 * MIB, np.uint8))  # what is kept makes room
 
-    def test_those_that_lie_there_count_once(self, fake):
+    def test_those_that_lie_there_count_once(self, fake_gpu):
+        _numc_test.use_fake_device(MEMORY)
         with nc.config(memory="managed"):
             arrays = []
             for _ in range(8):
                 arrays.append(np.zeros(32 * MIB, np.uint8))
                 nc.memory.prefetch(arrays[-1], "cuda")
 
-    def test_what_others_took_counts(self, fake):
-        """Here: operands that a large product has on the device."""
+    def test_what_others_took_counts(self, fake_gpu):
+        """Here: operands that a product had on the device."""
+        _numc_test.use_fake_device(MEMORY)
         a = np.ones((200, 200))
         with nc.config(device="cuda"):
             nc.matmul(a, a)
@@ -331,22 +300,22 @@ class TestErrors:
         messages, memory = run(code, NUMC_MEMORY="managed", CUDA_VISIBLE_DEVICES="")
         assert memory == "system" and "memory='managed' cannot be used" in messages[0]
 
-    def test_no_concurrent_access(self, fake):
+    def test_no_concurrent_access(self, fake_gpu):
         _numc_test.refuse_managed("concurrentManagedAccess is 0")
         with pytest.raises(RuntimeError, match="'managed' cannot be used: concurrentManagedAccess"):
             nc.config(memory="managed")
         with nc.config(memory="pinned"):
             assert kind_of(np.ones(1000)) == "pinned"
 
-    def test_a_refusal_is_told(self, fake):
+    def test_a_refusal_is_told(self, fake_gpu):
         with nc.config(memory="pinned"):
             _numc_test.fail_device_call(1, False)
-            with pytest.warns(RuntimeWarning, match="memory='pinned': .* fake device failed"):
-                with pytest.raises(MemoryError):
-                    np.ones(1000)
+            message = r"memory='pinned': .* fake device failed"
+            with pytest.warns(RuntimeWarning, match=message), pytest.raises(MemoryError):
+                np.ones(1000)
             assert kind_of(np.ones(1000)) == "pinned"
 
-    def test_a_lost_device(self, fake):
+    def test_a_lost_device(self, fake_gpu):
         with nc.config(memory="pinned"):
             before = np.ones(1000)
             _numc_test.fail_device_call(1, True)
@@ -355,13 +324,13 @@ class TestErrors:
             assert kind_of(array) == "ordinary" and array.sum() == 9 * MIB
             assert kind_of(np.ones(1000)) == "ordinary"
             assert before.sum() == 1000
-        with pytest.raises(RuntimeError, match="memory='pinned' cannot be used: .*refused"):
+        with pytest.raises(RuntimeError, match=r"memory='pinned' cannot be used: .*refused"):
             nc.config(memory="pinned")
         del before
         # Memory of a lost device is left. The next fixture's device is another.
         _numc_test.use_fake_device(MEMORY)
 
-    def test_every_call_failing_once(self, fake):
+    def test_every_call_failing_once(self, fake_gpu):
         rng = np.random.default_rng(0)
         system = [rng.integers(-9, 9, (60, 70)).astype("d"), rng.integers(-9, 9, (70, 50)) * 1.0]
         expected = system[0] @ system[1]
@@ -393,7 +362,7 @@ class TestErrors:
 
 class TestForks:
     @ignore_forks
-    def test_a_warning(self, fake):
+    def test_a_warning(self, fake_gpu):
         with nc.config(memory="managed"):
             array = np.ones(1000)
             with pytest.warns(RuntimeWarning, match="bytes of managed memory.*SIGSEGV"):
@@ -480,396 +449,6 @@ print(json.dumps(True))
 @pytest.mark.parametrize("environment", [{}, {"PYTHONDEVMODE": "1"}])
 def test_the_end_of_a_program(fake, environment):
     assert run(END.replace("FAKE", fake), **environment) is True
-
-
-# ---- products ----
-
-
-def strided(rng, shape, dtype):
-    """The same matrix in several layouts, all in the memory in effect."""
-    a = operand(rng, shape, dtype).copy()
-    wide = np.zeros((shape[0], shape[1] + 7), a.dtype)
-    wide[:, 3:-4] = a
-    sparse = np.zeros((2 * shape[0], 2 * shape[1]), a.dtype)
-    sparse[::2, ::2] = a
-    turned = a[::-1].copy()
-    return [a, np.asfortranarray(a), wide[:, 3:-4], sparse[::2, ::2], turned[::-1]]
-
-
-class TestProducts:
-    @pytest.mark.parametrize("dtype", DTYPES)
-    def test_layouts(self, memory, dtype):
-        rng = np.random.default_rng(0)
-        with nc.config(device="cuda", threads=3):
-            for m, k, n in [(1, 1, 1), (40, 50, 30), (1, 70, 33), (3, 90, 290)]:
-                for a in strided(rng, (m, k), dtype):
-                    for b in strided(rng, (k, n), dtype)[:: 1 if m > 3 else 3]:
-                        assert_right(nc.matmul(a, b), a, b)
-                        out = np.empty((n, m), a.dtype).T
-                        nc.matmul(a, b, out=out)
-                        assert_right(out, a, b)
-
-    @pytest.mark.parametrize("dtype", "ldD")
-    def test_stacks(self, memory, dtype):
-        rng = np.random.default_rng(0)
-        with nc.config(device="cuda"):
-            for shapes in [
-                ((5, 20, 30), (5, 30, 40)),
-                ((5, 20, 30), (30, 40)),
-                ((2, 3, 9, 9),) * 2,
-            ]:
-                a, b = (operand(rng, shape, dtype).copy() for shape in shapes)
-                assert_right(nc.matmul(a, b), a, b)
-                assert_right(
-                    nc.matmul(a[::2], b if b.ndim == 2 else b[::2]),
-                    a[::2],
-                    b if b.ndim == 2 else b[::2],
-                )
-
-    @pytest.mark.parametrize("dtype", "efdFD")
-    def test_large(self, memory, dtype):
-        """Rows that are copied by themselves, panels, and symmetric results."""
-        rng = np.random.default_rng(0)
-        a = operand(rng, (60, 1100), dtype).copy()
-        with nc.config(device="cuda"):
-            for x in (a, a[:, 3:-9], a.T[:150], a[::2]):
-                y = x.T.copy()
-                result = nc.matmul(x, y)
-                assert_right(result, x, y)
-                result = nc.matmul(x, x.T)
-                assert_right(result, x, x.T)
-                assert (result == result.T).all()
-
-    def test_nothing_is_copied(self, fake):
-        """Calls of the device do not grow with the product, and no thread copies."""
-        calls = []
-        with nc.config(memory="managed", device="cuda"):
-            for n in (100, 100, 300):
-                a = np.ones((n, n))
-                out = np.empty((n, n))
-                before = _numc_test.device_calls()
-                nc.matmul(a, a, out=out)
-                calls.append(_numc_test.device_calls() - before)
-                assert nc.last_call()["threads"] == 1 and (out == n).all()
-        assert calls[1] == calls[2] < 10
-
-    def test_pinned_operands_need_no_thread_that_copies(self, fake):
-        with nc.config(memory="pinned", device="cuda", threads=4):
-            a, wide = np.ones((300, 300)), np.ones((300, 600))
-            for b in (a, a.T, wide[:, :300]):
-                assert (nc.matmul(a, b) == 300).all()
-                assert nc.last_call()["threads"] == 1
-        ordinary = np.ones((300, 300))
-        with nc.config(memory="pinned", device="cuda", threads=4):
-            assert (nc.matmul(a, ordinary) == 300).all()
-            assert nc.last_call()["threads"] > 1
-
-    def test_unaligned(self, memory):
-        """NumPy's complex numbers are aligned to their halves."""
-        rng = np.random.default_rng(0)
-        with nc.config(device="cuda"):
-            for dtype, offset in (("D", 8), ("F", 4), ("d", 3)):
-                text = np.empty(100 * 90 * 16 + 8, np.uint8)
-                a = text[offset:][: 9000 * np.dtype(dtype).itemsize].view(dtype).reshape(100, 90)
-                a[:] = operand(rng, (100, 90), dtype)
-                b = operand(rng, (90, 80), dtype).copy()
-                out = nc.matmul(a, b)
-                assert_right(out, a, b)
-
-    @pytest.mark.parametrize("dtype", "efdFD")
-    def test_floating_point_errors(self, memory, dtype):
-        a = np.ones((300, 300), dtype)
-        with nc.config(device="cuda"), np.errstate(all="raise"):
-            assert (nc.matmul(a, a) == 300).all()
-            if dtype in "efd":
-                a[7, 9] = np.inf
-                assert np.isinf(nc.matmul(a, a[:, :1].copy())[7])
-            a[:] = np.finfo(a.dtype).max
-            with pytest.raises(FloatingPointError, match="overflow encountered in matmul"):
-                nc.matmul(a, a)
-            a[:] = 0
-            a[5, 5] = np.inf
-            with pytest.raises(FloatingPointError, match="invalid value encountered in matmul"):
-                nc.matmul(a, a)
-
-    def test_where_auto_computes(self, fake):
-        """Without their transfer, products pay on the device that do not with it."""
-        a = np.ones((300, 300))
-        _numc_test.use_fake_device(MEMORY, True, 1)
-        try:
-            with nc.config(memory="managed"):
-                b = np.ones((300, 300))
-                fast = [nc.matmul(b, b)]
-                assert nc.last_call()["device"] == "cpu"  # equally fast
-            fast.clear()
-            del b
-            _numc_test.use_fake_device(MEMORY, True, 1e6)
-            with nc.config(memory="managed"):
-                b = np.ones((300, 300))
-                assert (nc.matmul(b, b) == 300).all()
-                assert nc.last_call()["device"] == "fake"
-                with nc.config(device="cpu"):
-                    assert (nc.matmul(b, b) == 300).all()
-                    assert nc.last_call()["device"] == "cpu"
-            del b
-        finally:
-            _numc_test.use_fake_device(MEMORY)
-        assert (nc.matmul(a, a) == 300).all()
-
-
-# ---- sharing ----
-
-
-class Tensor(ctypes.Structure):
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    ]
-
-
-class Versioned(ctypes.Structure):
-    _fields_ = [
-        ("version", ctypes.c_uint32 * 2),
-        ("manager", ctypes.c_void_p),
-        ("delete", ctypes.c_void_p),
-        ("flags", ctypes.c_uint64),
-        ("tensor", Tensor),
-    ]
-
-
-def held_by(capsule, name, kind):
-    get = ctypes.pythonapi.PyCapsule_GetPointer
-    get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    return kind.from_address(get(capsule, name))
-
-
-def described(tensor):
-    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
-    strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else None
-    device = (tensor.device_type, tensor.device_id)
-    return device, tensor.data + tensor.byte_offset, shape, strides, (tensor.code, tensor.bits)
-
-
-@pytest.mark.usefixtures("gpu")
-class TestViews:
-    def arrays(self):
-        with nc.config(memory="managed"):
-            x = np.arange(6000.0).reshape(60, 100)
-            return [x, x.T, x[3:50:2, 10:90:3], x[::-1], x.astype("f")[5:], x > 3, x + 1j]
-
-    def test_cuda_array_interface(self):
-        for array in self.arrays():
-            described = nc.memory.device_view(array).__cuda_array_interface__
-            assert described["version"] == 3 and described["stream"] is None
-            assert described["data"] == (address(array), False)
-            assert described["shape"] == array.shape and described["typestr"] == array.dtype.str
-            strides = None if array.flags.c_contiguous else array.strides
-            assert described["strides"] == strides
-        array.flags.writeable = False
-        view = nc.memory.device_view(array)
-        assert view.__cuda_array_interface__["data"] == (address(array), True)
-
-    @pytest.mark.parametrize("stream", [None, -1, 1, 2, 0x7F001234])
-    def test_dlpack(self, stream):
-        codes = {"f": 2, "b": 6, "c": 5}
-        for array in self.arrays():
-            view = nc.memory.device_view(array)
-            assert view.__dlpack_device__() == (2, 0)
-            expected = (
-                (2, 0),
-                address(array),
-                array.shape,
-                tuple(step // array.itemsize for step in array.strides),
-                (codes[array.dtype.kind], 8 * array.itemsize),
-            )
-            capsule = view.__dlpack__(stream=stream)
-            tensor = held_by(capsule, b"dltensor", Tensor)
-            found = described(tensor)
-            assert found == expected or (array.flags.c_contiguous and found[3] is None)
-
-    @pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.1.0", reason="no versions")
-    def test_dlpack_versions(self):
-        for array in self.arrays():
-            for writeable in (True, False):
-                array.flags.writeable = writeable
-                view = nc.memory.device_view(array)
-                capsule = view.__dlpack__(max_version=(1, 0), dl_device=(2, 0), copy=False)
-                held = held_by(capsule, b"dltensor_versioned", Versioned)
-                assert held.version[0] == 1 and held.flags & 1 == (not writeable)
-                assert described(held.tensor)[:3] == ((2, 0), address(array), array.shape)
-            with pytest.raises(BufferError):
-                view.__dlpack__()  # which cannot say that it is read-only
-
-    def test_lifetime(self):
-        before = _core.managed_in_use()
-        with nc.config(memory="managed"):
-            array = np.arange(5000.0)
-        view = nc.memory.device_view(array[10:20])
-        capsule = view.__dlpack__()
-        del array
-        assert _core.managed_in_use() > before
-        del view
-        tensor = held_by(capsule, b"dltensor", Tensor)
-        assert ctypes.c_double.from_address(tensor.data).value == 10
-        del capsule
-        assert _core.managed_in_use() == before
-
-    @pytest.mark.parametrize("stream", [0, -2, True, 1.0, "1"])
-    def test_bad_streams(self, stream):
-        view = nc.memory.device_view(self.arrays()[0])
-        with pytest.raises(ValueError, match="stream must be None, -1, or"):
-            view.__dlpack__(stream=stream)
-
-    def test_what_cannot_be(self):
-        array = self.arrays()[0]
-        view = nc.memory.device_view(array)
-        with pytest.raises(BufferError, match="dl_device must be"):
-            view.__dlpack__(dl_device=(1, 0))
-        with pytest.raises(BufferError, match="copy must be"):
-            view.__dlpack__(copy=True)
-        with nc.config(memory="managed"):
-            swapped, objects = array.astype(">f8"), np.zeros(500, "O")
-        with pytest.raises(BufferError):
-            nc.memory.device_view(swapped).__dlpack__()
-        with pytest.raises(TypeError, match="objects"):
-            _ = nc.memory.device_view(objects).__cuda_array_interface__
-        for wrong in ([1.0], 3, None, array.data):
-            with pytest.raises(TypeError, match="array must be a numpy.ndarray, not"):
-                nc.memory.device_view(wrong)
-
-    def test_other_memory(self):
-        small = np.ones(10)
-        with nc.config(memory="pinned"):
-            pinned = np.ones(1000)
-        with nc.config(memory="managed"):
-            managed = np.ones(1000)
-        for array in (small, pinned, np.ones(MIB), np.empty(0), managed[:0]):
-            with pytest.raises(ValueError, match="array must be in managed memory, and is in "):
-                nc.memory.device_view(array)
-            with pytest.raises(ValueError, match="array must be in managed memory, and is in "):
-                nc.memory.prefetch(array, "cpu")
-        with pytest.raises(ValueError, match="device must be 'cpu' or 'cuda': got 'gpu'"):
-            nc.memory.prefetch(managed, "gpu")
-
-    def test_prefetch(self):
-        for array in self.arrays():
-            expected = array.copy()
-            for device in ("cuda", "cuda", "cpu", "cuda"):
-                nc.memory.prefetch(array, device)
-            assert_array_equal(array, expected)
-
-
-def test_without_a_gpu_views_say_what_is_missing():
-    with pytest.raises(ValueError, match="array must be in managed memory, and is in ordinary"):
-        nc.memory.device_view(np.ones(1000))
-
-
-# ---- libraries that compute on a GPU ----
-
-
-@pytest.fixture
-def managed():
-    with nc.config(memory="managed"):
-        array = np.arange(3000.0, dtype="f").reshape(30, 100)
-    yield array
-    nc.memory.release()
-
-
-@pytest.mark.cuda
-class TestNeighbours:
-    """The same pointer, both ways."""
-
-    def test_cupy(self, managed):
-        cupy = pytest.importorskip("cupy")
-        for array in (managed, managed.T, managed[::2, 5:]):
-            view = nc.memory.device_view(array)
-            for shared in (cupy.asarray(view), cupy.from_dlpack(view)):
-                assert shared.data.ptr == address(array) and shared.shape == array.shape
-                expected = array + 1
-                shared += 1
-                cupy.cuda.get_current_stream().synchronize()
-                assert_array_equal(array, expected)
-
-    def test_memory_of_cupy(self, managed):
-        """Managed and pinned memory that CuPy made."""
-        cupy = pytest.importorskip("cupy")
-        memory = cupy.cuda.malloc_managed(4 * MIB)
-        text = (ctypes.c_char * (4 * MIB)).from_address(memory.ptr)
-        array = np.frombuffer(text, "f").reshape(1024, 1024)
-        array[:] = 1
-        assert kind_of(array) == "managed"
-        with nc.config(device="cuda"):
-            out = np.frombuffer(text, "f").reshape(1024, 1024)[:512].T
-            assert (nc.matmul(array, array) == 1024).all()
-            assert nc.last_call()["device"] != "cpu"
-        assert cupy.asarray(nc.memory.device_view(array)).data.ptr == memory.ptr
-        pinned = np.frombuffer(cupy.cuda.alloc_pinned_memory(MIB), "f", 1000)
-        assert kind_of(pinned) == "pinned"
-        del out
-
-    def test_arrays_of_cupy_stay_with_cupy(self):
-        cupy = pytest.importorskip("cupy")
-        x = cupy.arange(1000.0)
-        result = nc.add(x, x)
-        assert isinstance(result, cupy.ndarray)
-        assert_array_equal(result.get(), 2 * np.arange(1000.0))
-
-    def test_torch(self, managed):
-        torch = pytest.importorskip("torch")
-        for array in (managed, managed.T, managed[::2, 5:]):
-            view = nc.memory.device_view(array)
-            for shared in (torch.from_dlpack(view), torch.as_tensor(view, device="cuda")):
-                assert shared.data_ptr() == address(array) and tuple(shared.shape) == array.shape
-                assert shared.device.type == "cuda"
-                expected = array + 1
-                shared += 1
-                torch.cuda.synchronize()
-                assert_array_equal(array, expected)
-
-    def test_torch_on_a_stream_of_its_own(self, managed):
-        torch = pytest.importorskip("torch")
-        with torch.cuda.stream(torch.cuda.Stream()):
-            for turn in range(50):
-                managed[:] = turn
-                shared = torch.from_dlpack(nc.memory.device_view(managed))
-                shared *= 2
-                torch.cuda.current_stream().synchronize()
-                assert (managed == 2 * turn).all()
-
-    def test_numba(self, managed):
-        cuda = pytest.importorskip("numba.cuda")
-        if not cuda.is_available():
-            pytest.skip("numba finds no GPU")
-        shared = cuda.as_cuda_array(nc.memory.device_view(managed))
-        assert shared.device_ctypes_pointer.value == address(managed)
-        assert_array_equal(shared.copy_to_host(), managed)
-
-    def test_jax(self, managed):
-        jax = pytest.importorskip("jax")
-        with contextlib.suppress(RuntimeError):
-            if not jax.devices("cuda"):
-                pytest.skip("JAX finds no GPU")
-        shared = jax.dlpack.from_dlpack(nc.memory.device_view(managed))
-        assert shared.unsafe_buffer_pointer() == address(managed)
-        assert_array_equal(np.asarray(shared + 1), managed + 1)
-
-    def test_views_outlive_arrays(self):
-        torch = pytest.importorskip("torch")
-        before = _core.managed_in_use()
-        with nc.config(memory="managed"):
-            shared = torch.from_dlpack(nc.memory.device_view(np.full(5000, 3.0)))
-        gc.collect()
-        assert _core.managed_in_use() > before and float(shared.sum()) == 15000
-        del shared
-        assert _core.managed_in_use() == before
 
 
 def test_import_prepares_nothing():
