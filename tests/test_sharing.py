@@ -1,4 +1,4 @@
-"""Managed arrays that other libraries see: what they are told, and, on a GPU, what they make of it."""
+"""Managed arrays that other libraries see: what they are told, and what they make of it."""
 
 import contextlib
 import ctypes
@@ -120,6 +120,20 @@ class TestViews:
         assert ctypes.c_double.from_address(tensor.data).value == 10
         del capsule
         assert _core.managed_in_use() == before
+
+    def test_the_gpu_is_waited_for(self, monkeypatch):
+        """Before memory that a library used, which may still do so, serves another array."""
+        waited = []
+        monkeypatch.setattr(_core, "finish_device", lambda: waited.append(_core.managed_in_use()))
+        with nc.config(memory="managed"):
+            array = np.arange(5000.0)
+        view = nc.memory.device_view(array)
+        capsule, interface = view.__dlpack__(), view.__cuda_array_interface__
+        in_use = _core.managed_in_use()
+        del array, view
+        assert waited == [] and interface["data"][1] is False
+        del capsule
+        assert waited == [in_use] and _core.managed_in_use() < in_use
 
     @pytest.mark.parametrize("stream", [0, -2, True, 1.0, "1"])
     def test_bad_streams(self, stream):
@@ -259,6 +273,18 @@ class TestNeighbours:
         shared = jax.dlpack.from_dlpack(nc.memory.device_view(managed))
         assert shared.unsafe_buffer_pointer() == address(managed)
         assert_array_equal(np.asarray(shared + 1), managed + 1)
+
+    def test_memory_of_kernels_that_still_run(self):
+        """It is not another array's before they are through."""
+        torch = pytest.importorskip("torch")
+        with nc.config(memory="managed"):
+            for turn in range(20):
+                shared = torch.from_dlpack(nc.memory.device_view(np.zeros(4 * MIB)))
+                for _ in range(20):
+                    shared += 1
+                del shared
+                array = np.full(4 * MIB, float(turn))
+                assert (array == turn).all()
 
     def test_views_outlive_arrays(self):
         torch = pytest.importorskip("torch")

@@ -26,6 +26,9 @@ TESTS = [
     "test_matmul.py",
     "test_offload.py",
     "test_memory.py",
+    "test_device_memory.py",
+    "test_resident.py",
+    "test_sharing.py",
     "test_fuzz.py",
 ]
 
@@ -55,6 +58,41 @@ MUTATIONS = {
         "src/memory/keeper.c",
         "if (left != NULL && left->bytes == 0) {",
         "if (left != NULL) {",
+    ),
+    "symmetric products of managed memory": (
+        "src/device/resident.c",
+        "if (status == STATUS_OK && matmul_is_symmetric(task)) {",
+        "if (false) {",
+    ),
+    "infinities in products of managed memory": (
+        "src/device/resident.c",
+        ".nonfinite = *session->nonfinite,",
+        ".nonfinite = false,",
+    ),
+    "waiting for products of managed memory": (
+        "src/device/resident.c",
+        "const enum status drained = device->drain(device, stream);",
+        "const enum status drained = STATUS_OK;",
+    ),
+    "room for managed memory": (
+        "src/numpy/device_memory.c",
+        "if (bytes > is_free || bytes > most || managed > most - bytes) {",
+        "if (bytes > is_free) {",
+    ),
+    "memory of a device in a forked child": (
+        "src/memory/kept_blocks.c",
+        "    abandon_devices();\n    pthread_mutex_unlock(&lock);\n    kept_release();",
+        "    pthread_mutex_unlock(&lock);\n    kept_release();",
+    ),
+    "parts of what a device gave": (
+        "src/memory/keeper.c",
+        "(block->left == NULL && block->right == NULL)",
+        "true",
+    ),
+    "the GPU's work on memory that was shared": (
+        "src/numc_ufuncs/memory.py",
+        "            _core.finish_device()",
+        "            pass",
     ),
     "restored ufuncs": (
         "src/numpy/options.h",

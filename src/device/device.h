@@ -158,6 +158,8 @@ struct device {
     enum status (*poll)(struct device *, struct event *, bool *happened);
     /* Waits for all that is in the stream. */
     enum status (*drain)(struct device *, struct stream *);
+    /* Waits for all that anybody in this process has told the device to do. */
+    enum status (*finish)(struct device *);
 
     /* Host memory must be pinned, and must not change until the copy is done. */
     enum status (*upload)(struct device *, struct stream *, device_address to, const void *from,

@@ -114,7 +114,11 @@ def device_view(array):
 
 
 class DeviceView:
-    """An array in managed memory, as libraries on the GPU see it. See `device_view`."""
+    """An array in managed memory, as libraries on the GPU see it. See `device_view`.
+
+    Whatever they make of it refers to it. When the last of that goes, the GPU may still be at work
+    there, and is waited for before the memory serves another array.
+    """
 
     __slots__ = ("_array",)
 
@@ -122,20 +126,20 @@ class DeviceView:
         _check_managed(array)
         self._array = array
 
+    def __del__(self):
+        if hasattr(self, "_array"):
+            _core.finish_device()
+
+    @property
+    def __array_interface__(self):
+        return self._array.__array_interface__
+
     @property
     def __cuda_array_interface__(self):
-        array = self._array
-        if array.dtype.hasobject:
+        if self._array.dtype.hasobject:
             raise TypeError("arrays of Python objects cannot be shared")
-        return {
-            "shape": array.shape,
-            "typestr": array.dtype.str,
-            "descr": array.dtype.descr,
-            "data": (array.ctypes.data, not array.flags.writeable),
-            "strides": None if array.flags.c_contiguous else array.strides,
-            "stream": None,  # nothing is being computed
-            "version": 3,
-        }
+        described = self._array.__array_interface__
+        return {**described, "version": 3, "stream": None}  # nothing is being computed
 
     def __dlpack_device__(self):
         return _CUDA, 0
@@ -150,7 +154,8 @@ class DeviceView:
             raise BufferError("copy must be False or None: the memory is shared")
         # NumPy 2.0 knows no versions.
         versioned = {} if max_version is None or _IS_2_0 else {"max_version": max_version}
-        return _core.dlpack_of_device(self._array.__dlpack__(**versioned))
+        shared = np.asarray(self)  # its base is this object
+        return _core.dlpack_of_device(shared.__dlpack__(**versioned))
 
 
 _IS_2_0 = np.lib.NumpyVersion(np.__version__) < "2.1.0"

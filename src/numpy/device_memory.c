@@ -195,6 +195,16 @@ enum status device_memory_move(const void *data, size_t bytes, bool to_device, c
     return status;
 }
 
+void device_memory_finish(void)
+{
+    if (device_memory_is_there()) {
+        struct device *device = device_of(FIRST);
+        const int before = device->enter(device);
+        device->finish(device); /* after a failure nothing computes any more */
+        device->leave(device, before);
+    }
+}
+
 enum host_memory device_memory_of(const void *data)
 {
     const int kind = kept_device_kind(data);

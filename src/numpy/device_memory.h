@@ -29,6 +29,9 @@ void device_memory_abandon(void);
 enum status device_memory_move(const void *data, size_t bytes, bool to_device, char *why,
                                size_t size);
 
+/* Waits until nobody in this process computes on the device; called without the GIL. */
+void device_memory_finish(void);
+
 /* Where memory lives; the driver is asked only if the device is up. */
 enum host_memory device_memory_of(const void *data);
 

@@ -259,6 +259,15 @@ static PyObject *move_memory(PyObject *module, PyObject *args)
                : PyErr_Format(PyExc_RuntimeError, "managed memory cannot be moved: %s", why);
 }
 
+static PyObject *finish_device(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    Py_BEGIN_ALLOW_THREADS;
+    device_memory_finish();
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
 static PyObject *end_device_memory(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -278,6 +287,8 @@ static PyMethodDef functions[] = {
      "'managed'."},
     {"move_memory", move_memory, METH_VARARGS,
      "move_memory(first, end, to_device): move the pages of managed memory, and wait for that."},
+    {"finish_device", finish_device, METH_NOARGS,
+     "Wait until nobody in this process computes on the first GPU."},
     {"end_device_memory", end_device_memory, METH_NOARGS,
      "Ask nothing more of the driver: the process ends."},
     {NULL, NULL, 0, NULL},

@@ -323,6 +323,16 @@ static enum status drain(struct device *device, struct stream *stream)
     return end(fake, status);
 }
 
+static enum status finish(struct device *device)
+{
+    struct fake *fake;
+    const enum status status = begin(device, &fake);
+    if (status == STATUS_OK) {
+        fake_run_all(fake);
+    }
+    return end(fake, status);
+}
+
 static enum status put(struct device *device, struct stream *stream,
                        const struct operation *operation)
 {
@@ -410,6 +420,7 @@ struct device *fake_new(size_t memory)
         .wait = wait,
         .poll = poll,
         .drain = drain,
+        .finish = finish,
         .upload = upload,
         .download = download,
         .move = move,

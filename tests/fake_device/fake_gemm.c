@@ -125,9 +125,14 @@ void fake_multiply(const struct gemm *gemm, const char *a, const char *b, char *
     for (ptrdiff_t i = 0; i < gemm->batch; i++) {
         for (ptrdiff_t row = 0; row < m; row++) {
             for (ptrdiff_t column = 0; column < n; column++) {
-                dot(gemm->type, a + size * (i * gemm->a.batch_step + row * a_row), size * a_column,
-                    b + size * (i * gemm->b.batch_step + column * b_column), size * b_row, k,
-                    c + size * ((i * m + row) * n + column));
+                /* Below the diagonal in the other order: no product is symmetric by itself. */
+                const bool turns = row > column;
+                const ptrdiff_t first = turns ? k - 1 : 0, step = turns ? -size : size;
+                dot(gemm->type,
+                    a + size * (i * gemm->a.batch_step + row * a_row + first * a_column),
+                    step * a_column,
+                    b + size * (i * gemm->b.batch_step + column * b_column + first * b_row),
+                    step * b_row, k, c + size * ((i * m + row) * n + column));
             }
         }
     }

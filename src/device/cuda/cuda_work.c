@@ -145,6 +145,11 @@ static enum status drain(struct device *device, struct stream *stream)
     return cuda_translate(device, cudaStreamSynchronize(stream->cuda), "waiting for the GPU");
 }
 
+static enum status finish(struct device *device)
+{
+    return cuda_translate(device, cudaDeviceSynchronize(), "waiting for the GPU");
+}
+
 /* ---- copies ---- */
 
 static enum status upload(struct device *device, struct stream *stream, device_address to,
@@ -270,6 +275,7 @@ void cuda_set_work_entries(struct device *device)
     device->wait = wait;
     device->poll = poll;
     device->drain = drain;
+    device->finish = finish;
     device->upload = upload;
     device->download = download;
     device->move = move;
