@@ -48,6 +48,7 @@ stage_bench() {
     local cublas
     mapfile -t cublas < <(cublas_paths)
     timeout 60 "$build/tests/c/test_cuda" --time "${cublas[@]}"
+    timeout 60 "$build/tests/c/test_cuda_elementwise" --time
     timeout 420 python3 "$source/benchmarks/gpu.py"
     timeout 120 python3 "$source/benchmarks/gpu_memory.py"
 }
@@ -89,6 +90,10 @@ stage_sanitize() {
             "$build/tests/c/test_cuda" --quick "${cublas[@]}" >"$logs/$tool" 2>&1 || status=1
         tail -n 4 "$logs/$tool"
     done
+    echo 'memcheck, of element-wise kernels:'
+    timeout 150 compute-sanitizer --tool memcheck --error-exitcode 9 \
+        "$build/tests/c/test_cuda_elementwise" --quick >"$logs/memcheck-elementwise" 2>&1 || status=1
+    tail -n 4 "$logs/memcheck-elementwise"
     echo 'memcheck, of Python:'
     (cd "$logs" && timeout 150 compute-sanitizer --tool memcheck --error-exitcode 9 \
         python3 -c "$sample") >"$logs/memcheck-python" 2>&1 || status=1

@@ -1,5 +1,5 @@
-/* The interface of a device that multiplies matrices, as a struct of functions. Independent of
- * Python, NumPy and CUDA. */
+/* The interface of a device that multiplies matrices and computes with their elements, as a struct of
+ * functions. Independent of Python, NumPy and CUDA. */
 #ifndef NUMC_DEVICE_H
 #define NUMC_DEVICE_H
 
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DEVICE_VERSION = 4 }; /* of this file: the extension and the libraries must agree on it */
+enum { DEVICE_VERSION = 5 }; /* of this file: the extension and the libraries must agree on it */
 
 enum status {
     STATUS_OK,
@@ -82,6 +82,43 @@ static inline bool gemm_has_spare(struct element_type type, ptrdiff_t k)
 {
     return type.kind == ELEMENT_COMPLEX && k > 512;
 }
+
+/* ---- element-wise work ---- */
+
+enum elementwise_op {
+    ELEMENTWISE_ADD,
+    ELEMENTWISE_SUBTRACT,
+    ELEMENTWISE_MULTIPLY,
+    ELEMENTWISE_DIVIDE /* of floats and complex numbers */
+};
+
+enum { ELEMENTWISE_INPUTS = 2, ELEMENTWISE_OPERANDS = 3, ELEMENTWISE_MOST_AXES = 16 };
+
+struct elementwise_axis {
+    ptrdiff_t n, step[ELEMENTWISE_OPERANDS]; /* bytes */
+};
+
+/* Each element of the output, the last operand, is computed from one of each input. The result has
+ * NumPy's bits, so it does not depend on the device. The output may coincide with inputs; else it
+ * shares no byte with them. */
+struct elementwise_work {
+    enum elementwise_op op;
+    struct element_type type;
+    bool fuses; /* products of complex numbers: the second of two products is not rounded */
+    device_address at[ELEMENTWISE_OPERANDS]; /* 0: an input that is one number, */
+    uint64_t number[ELEMENTWISE_INPUTS][2];  /* this */
+    int axes;                                /* at least one, the innermost last; none is empty */
+    struct elementwise_axis axis[ELEMENTWISE_MOST_AXES];
+};
+
+/* Floating-point exceptions, as bits; a device notes each in a word of its own. */
+enum {
+    RAISED_INVALID = 1 << 0,
+    RAISED_DIVIDE_BY_ZERO = 1 << 1,
+    RAISED_OVERFLOW = 1 << 2,
+    RAISED_UNDERFLOW = 1 << 3,
+    RAISED_WORDS = 4
+};
 
 /* ---- the device ---- */
 
@@ -176,6 +213,9 @@ struct device {
                         ptrdiff_t count, bool *nonfinite);
     /* Makes c symmetric: what is above the diagonals is copied to below them. */
     enum status (*mirror)(struct device *, struct stream *, const struct gemm *);
+    /* Sets those of the words `raised`, in pinned memory, whose exceptions there are, to 1. */
+    enum status (*compute)(struct device *, struct stream *, const struct elementwise_work *,
+                           uint32_t raised[RAISED_WORDS]);
 };
 
 /* ---- a library of devices of one kind, loaded when one of them is asked for first ---- */

@@ -386,6 +386,33 @@ static enum status mirror(struct device *device, struct stream *stream, const st
     return put(device, stream, &(struct operation){.kind = MIRROR, .gemm = *gemm});
 }
 
+/* Whether the device can use all addresses: not those of ordinary memory. Under the lock. */
+static bool reaches_all(const struct fake *fake, const struct elementwise_work *work)
+{
+    for (int op = 0; op < ELEMENTWISE_OPERANDS; op++) {
+        const char *data = fake_pointer(work->at[op]);
+        if (work->at[op] != 0 && fake_address(data) != work->at[op] &&
+            find_given(fake, data) == NULL && !is_within(data, fake->pinned, fake->pinned_bytes)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum status compute(struct device *device, struct stream *stream,
+                           const struct elementwise_work *work, uint32_t raised[RAISED_WORDS])
+{
+    struct fake *fake = (struct fake *)device;
+    pthread_mutex_lock(&fake->lock);
+    const bool reaches = reaches_all(fake, work);
+    pthread_mutex_unlock(&fake->lock);
+    if (!reaches) {
+        return STATUS_LOST;
+    }
+    return put(device, stream,
+               &(struct operation){.kind = COMPUTE, .work = *work, .raised = raised});
+}
+
 /* ---- making one ---- */
 
 struct device *fake_new(size_t memory)
@@ -427,6 +454,7 @@ struct device *fake_new(size_t memory)
         .multiply = multiply,
         .scan = scan,
         .mirror = mirror,
+        .compute = compute,
     };
     return &fake->device;
 }

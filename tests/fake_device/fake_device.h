@@ -24,4 +24,8 @@ void fake_multiply(const struct gemm *gemm, const char *a, const char *b, char *
 bool fake_is_finite(const struct gemm *gemm, const char *c);
 void fake_mirror(const struct gemm *gemm, char *c);
 
+/* fake_elementwise.c: likewise. */
+void fake_compute(const struct elementwise_work *work, char *const data[ELEMENTWISE_OPERANDS],
+                  uint32_t raised[RAISED_WORDS]);
+
 #endif

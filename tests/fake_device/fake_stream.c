@@ -54,6 +54,12 @@ void fake_run_until(struct fake *fake, struct stream *stream, uint64_t ticket)
             }
         } else if (operation.kind == MIRROR && !fake->lost) {
             fake_mirror(&operation.gemm, fake_pointer(operation.gemm.c));
+        } else if (operation.kind == COMPUTE && !fake->lost) {
+            char *data[ELEMENTWISE_OPERANDS];
+            for (int op = 0; op < ELEMENTWISE_OPERANDS; op++) {
+                data[op] = fake_pointer(operation.work.at[op]);
+            }
+            fake_compute(&operation.work, data, operation.raised);
         } else if (operation.kind == RELEASE) {
             fake_free(fake, operation.to);
         }

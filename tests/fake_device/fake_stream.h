@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-enum operation_kind { FOLLOW, COPY, MULTIPLY, SCAN, MIRROR, RELEASE };
+enum operation_kind { FOLLOW, COPY, MULTIPLY, SCAN, MIRROR, COMPUTE, RELEASE };
 
 struct operation {
     enum operation_kind kind;
@@ -17,6 +17,8 @@ struct operation {
     size_t bytes, rows, to_step, from_step;
     struct gemm gemm;
     bool *nonfinite; /* SCAN: of gemm.c */
+    struct elementwise_work work;
+    uint32_t *raised;
 };
 
 struct stream {

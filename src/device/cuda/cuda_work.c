@@ -1,5 +1,6 @@
 #include "cuda_work.h"
 
+#include "cuda_elementwise.h"
 #include "cuda_error.h"
 #include "device/device_cutoffs.h"
 #include "result.h"
@@ -257,6 +258,17 @@ static enum status mirror(struct device *device, struct stream *stream, const st
     return cuda_translate(device, result_mirror(gemm, stream->cuda), "starting a kernel");
 }
 
+/* ---- element-wise work ---- */
+
+static enum status compute(struct device *device, struct stream *stream,
+                           const struct elementwise_work *work, uint32_t raised[RAISED_WORDS])
+{
+    const struct cuda_device *cuda = (struct cuda_device *)device;
+    return cuda_translate(device,
+                          cuda_elementwise(work, raised, cuda->multiprocessors, stream->cuda),
+                          "starting a kernel");
+}
+
 void cuda_set_work_entries(struct device *device)
 {
     device->alloc = alloc;
@@ -282,4 +294,5 @@ void cuda_set_work_entries(struct device *device)
     device->multiply = multiply;
     device->scan = scan;
     device->mirror = mirror;
+    device->compute = compute;
 }
