@@ -10,15 +10,21 @@
 
 enum { LEAST_BYTES = 4 << 20 };
 
+void fresh_cover(struct fresh *fresh, const void *data, size_t bytes)
+{
+    if (bytes >= LEAST_BYTES) {
+        fresh->first = (uintptr_t)data;
+        fresh->next = fresh->first / LARGE_PAGE_BYTES * LARGE_PAGE_BYTES;
+        fresh->end = fresh->first + bytes;
+    }
+}
+
 void fresh_initialize(struct fresh *fresh, const struct matmul_task *task)
 {
     const struct panel all = {task->product.c, task->product.batch, task->product.m,
                               task->product.n, 0};
-    const uintptr_t bytes = (uintptr_t)panel_elements(&all) * task->type.size;
-    if (bytes >= LEAST_BYTES && panel_is_contiguous(&all, task->type.size)) {
-        fresh->first = (uintptr_t)task->product.c.data;
-        fresh->next = fresh->first / LARGE_PAGE_BYTES * LARGE_PAGE_BYTES;
-        fresh->end = fresh->first + bytes;
+    if (panel_is_contiguous(&all, task->type.size)) {
+        fresh_cover(fresh, all.from.data, (size_t)panel_elements(&all) * task->type.size);
     }
 }
 

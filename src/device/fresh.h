@@ -10,8 +10,10 @@ struct fresh {
     _Atomic uintptr_t next; /* where the next step begins */
 };
 
-/* `fresh` is all zero before. Covers the result if it is contiguous and large enough to pay;
- * otherwise nothing. */
+/* `fresh` is all zero before. Covers a result that is large enough to pay, otherwise nothing. */
+void fresh_cover(struct fresh *fresh, const void *data, size_t bytes);
+
+/* The same for the result of a product, if it is contiguous. */
 void fresh_initialize(struct fresh *fresh, const struct matmul_task *task);
 
 /* In how many steps the pages are populated: more threads than that gain nothing. */

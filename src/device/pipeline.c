@@ -2,6 +2,7 @@
  * runs out. */
 #include "pipeline.h"
 
+#include "copy_threads.h"
 #include "device_cutoffs.h"
 #include "host_memory.h"
 #include "mirror.h"
@@ -77,12 +78,7 @@ static void choose_threads(struct schedule *schedule)
     const ptrdiff_t up = bytes_of(task, &task->product.a, task->product.m, task->product.k) +
                          bytes_of(task, &task->product.b, task->product.k, task->product.n),
                     bytes = up + bytes_of(task, &task->product.c, task->product.m, task->product.n);
-    const ptrdiff_t chunks = bytes / LEAST_CHUNK_BYTES + 1, more = bytes / BYTES_PER_COPY_THREAD;
-    int threads = threads_limit().threads;
-    threads = threads < MOST_COPY_THREADS ? threads : MOST_COPY_THREADS;
-    threads = LEAST_COPY_THREADS + more < threads ? LEAST_COPY_THREADS + (int)more : threads;
-    threads = copies_nothing(schedule) ? 1 : threads;
-    schedule->threads = chunks > threads ? threads : (int)chunks;
+    schedule->threads = copies_nothing(schedule) ? 1 : copy_threads(bytes);
     /* Several chunks per thread, so that all end at about the same time. */
     ptrdiff_t chunk = bytes / (6 * schedule->threads) / LEAST_CHUNK_BYTES * LEAST_CHUNK_BYTES;
     chunk = chunk > SLOT_BYTES ? SLOT_BYTES : chunk < LEAST_CHUNK_BYTES ? LEAST_CHUNK_BYTES : chunk;
@@ -207,6 +203,16 @@ struct pipeline *pipeline_new(struct device *device, size_t memory)
         return NULL;
     }
     return pipeline;
+}
+
+struct device *pipeline_device(const struct pipeline *pipeline)
+{
+    return pipeline->device;
+}
+
+struct resources *pipeline_resources(const struct pipeline *pipeline)
+{
+    return pipeline->resources;
 }
 
 void pipeline_limit_memory(struct pipeline *pipeline, size_t memory)

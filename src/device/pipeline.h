@@ -8,12 +8,17 @@
 
 struct pipeline;
 struct device_plan;
+struct resources;
 
 /* `memory` limits the bytes that a call may take on the device; 0: no limit. NULL without host
  * memory. */
 struct pipeline *pipeline_new(struct device *device, size_t memory);
 void pipeline_delete(struct pipeline *pipeline);
 void pipeline_limit_memory(struct pipeline *pipeline, size_t memory);
+
+/* What other work of the device shares with products. */
+struct device *pipeline_device(const struct pipeline *pipeline);
+struct resources *pipeline_resources(const struct pipeline *pipeline);
 
 /* Several threads may call it at once. Without STATUS_OK the result is undefined. */
 enum status pipeline_matmul(struct pipeline *pipeline, const struct matmul_task *task,

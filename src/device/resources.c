@@ -88,21 +88,24 @@ static void session_delete(struct device *device, struct session *session)
         device->release_event(device, session->multiplied[i]);
         device->release_event(device, session->downloaded[i]);
     }
-    device->release_pinned(device, session->nonfinite);
     device->release_event(device, session->uploaded);
     for (int i = 0; i < PLAN_STREAMS; i++) {
         device->release_stream(device, session->compute[i]);
     }
     device->release_stream(device, session->upload);
     device->release_stream(device, session->download);
+    device->release_pinned(device, session->raised);
     free(session);
 }
 
 static enum status session_fill(struct device *device, struct session *session)
 {
     void *pinned = NULL;
-    enum status status = device->alloc_pinned(device, sizeof *session->nonfinite, &pinned);
-    session->nonfinite = pinned;
+    const size_t words = RAISED_WORDS * sizeof *session->raised;
+    enum status status =
+        device->alloc_pinned(device, words + sizeof *session->nonfinite, &pinned);
+    session->raised = pinned;
+    session->nonfinite = pinned != NULL ? (bool *)(session->raised + RAISED_WORDS) : NULL;
     if (status == STATUS_OK) {
         status = device->new_stream(device, &session->upload);
     }

@@ -25,7 +25,8 @@ struct session {
     struct stream *upload, *download, *compute[PLAN_STREAMS];
     struct event *uploaded;
     struct event *multiplied[PLAN_MOST_DEPTH], *downloaded[PLAN_MOST_DEPTH];
-    bool *nonfinite; /* pinned: whether the device found infinities or NaNs in the result */
+    uint32_t *raised; /* pinned: words for the floating-point exceptions of element-wise work; */
+    bool *nonfinite;  /* after them, whether the device found infinities or NaNs in a product */
 };
 
 struct resources;

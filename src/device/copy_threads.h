@@ -1,0 +1,10 @@
+/* How many threads copy between ordinary memory and the pinned ring. */
+#ifndef NUMC_COPY_THREADS_H
+#define NUMC_COPY_THREADS_H
+
+#include <stddef.h>
+
+/* For a call that copies so many bytes. */
+int copy_threads(ptrdiff_t bytes);
+
+#endif
