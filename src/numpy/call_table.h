@@ -26,6 +26,7 @@ struct call_table {
     bool is_stack;       /* a generalized ufunc that is none of: */
     bool is_product;     /* and if so, which: */
     enum gufunc gufunc;
+    int device_op; /* the kernel of devices, an enum elementwise_op; -1: there is none */
     struct call_row {
         struct loop *loop;               /* of an element-wise ufunc */
         PyUFuncGenericFunction function; /* of a product: what is registered with NumPy */

@@ -6,6 +6,7 @@
 #include "check.h"
 #include "dtypes.h"
 #include "elementwise_loop.h"
+#include "elementwise_offload.h"
 #include "loop_reduction.h"
 #include "matmul_loop.h"
 #include "numpy_private.h"
@@ -429,5 +430,6 @@ PyObject *clone_ufunc(PyUFuncObject *original, const char *op, const char *doc, 
         Py_DECREF((PyObject *)ufunc);
         return NULL;
     }
+    clone->calls.device_op = elementwise_offload_op(op);
     return (PyObject *)ufunc;
 }

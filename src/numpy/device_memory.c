@@ -15,6 +15,7 @@ static size_t others;  /* bytes of the device that others had before the first o
 static char problem[2 * REASON_BYTES];
 
 static _Atomic bool has_ended;
+_Atomic bool device_memory_in_use;
 
 /* ---- the source of kept blocks ---- */
 

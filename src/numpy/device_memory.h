@@ -12,6 +12,9 @@
  * is missing, or is "" with an exception. */
 bool device_memory_start(enum host_memory kind, char *why, size_t size);
 
+/* Somebody asked for such memory: from then on smaller arrays matter, too, and where operands lie. */
+extern _Atomic bool device_memory_in_use;
+
 /* Whether there is such memory for arrays to come. */
 bool device_memory_is_there(void);
 

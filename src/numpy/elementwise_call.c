@@ -2,6 +2,7 @@
 #include "elementwise_call.h"
 
 #include "elementwise_iterator.h"
+#include "elementwise_offload.h"
 #include "elementwise_ranges.h"
 #include "errors.h"
 
@@ -195,10 +196,57 @@ static PyObject *run_one_loop(const struct ufunc_call *call, const struct call_p
     return errors_finish(call->table->name, (PyObject *)out, errors_raised());
 }
 
+/* Also computes a call that began on a device and that the processor has to do. */
+static bool offload_one_loop(const struct ufunc_call *call, struct call_plan *plan,
+                             struct elementwise_offload *offload, PyObject **result)
+{
+    struct elementwise_work *work = &offload->task.work;
+    PyArrayObject *out = output_of(call, plan);
+    int raised;
+    *result = NULL;
+    if (out == NULL) {
+        return true;
+    }
+    work->axes = 1;
+    work->axis[0].n = plan->n;
+    for (int op = 0; op < ELEMENTWISE_OPERANDS; op++) {
+        work->axis[0].step[op] = plan->step[op];
+    }
+    for (int i = 0; i < ELEMENTWISE_INPUTS; i++) {
+        elementwise_offload_input(call, i, plan->data[i], offload);
+    }
+    work->at[ELEMENTWISE_INPUTS] = device_address_of(plan->data[ELEMENTWISE_INPUTS]);
+    *result = elementwise_offload_run(call, out, offload, &raised)
+                  ? errors_finish(call->table->name, (PyObject *)out, raised)
+              : plan->way == AT_ONCE ? run_at_once(call, plan, out)
+                                     : run_one_loop(call, plan, out);
+    return true;
+}
+
+static __attribute__((noinline)) bool offload(const struct ufunc_call *call, struct call_plan *plan,
+                                              PyObject **result)
+{
+    struct elementwise_offload to_device;
+    PyArrayObject *out = call->array[ELEMENTWISE_INPUTS];
+    const bool is_one_loop = plan->way == AT_ONCE || plan->way == ONE_LOOP;
+    const bool fits =
+        is_one_loop || out == NULL || (array_is_injective(out) && output_is_independent(call));
+    const npy_intp n = is_one_loop ? plan->n : operands_size(call->array, ELEMENTWISE_OPERANDS);
+    if (!elementwise_offload_begin(call, n, !fits, &to_device)) {
+        return false;
+    }
+    return is_one_loop ? offload_one_loop(call, plan, &to_device, result)
+                       : iterator_run_on_device(call, &to_device, result);
+}
+
 bool elementwise_call(const struct ufunc_call *call, PyObject **result)
 {
     struct call_plan plan;
     make_plan(call, &plan);
+    if (elementwise_offload_is_possible() && call->table->device_op >= 0 &&
+        offload(call, &plan, result)) {
+        return true;
+    }
     if (call->row->loop->engine.allows_threads != NULL && PyErr_Occurred()) {
         *result = NULL; /* a signal handler raised while it was asked */
         return true;

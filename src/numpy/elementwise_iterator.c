@@ -141,6 +141,52 @@ bool iterator_run_axes(const struct ufunc_call *call, PyObject **result)
     return true;
 }
 
+/* ---- devices ---- */
+
+static void fill_axes(const struct ufunc_call *call, const struct nested *nested,
+                      struct elementwise_offload *offload)
+{
+    struct elementwise_work *work = &offload->task.work;
+    work->axes = nested->axes;
+    for (int i = 0; i < ELEMENTWISE_INPUTS; i++) {
+        elementwise_offload_input(call, i, nested->data[i], offload);
+    }
+    work->at[ELEMENTWISE_INPUTS] = device_address_of(nested->data[ELEMENTWISE_INPUTS]);
+    for (int i = 0; i < nested->axes; i++) {
+        work->axis[i].n = nested->axis[i].n;
+        for (int op = 0; op < ELEMENTWISE_OPERANDS; op++) {
+            work->axis[i].step[op] = nested->axis[i].step[op];
+        }
+    }
+}
+
+bool iterator_run_on_device(const struct ufunc_call *call, struct elementwise_offload *offload,
+                            PyObject **result)
+{
+    struct nested nested;
+    int raised;
+    NpyIter *iterator = make_iterator(call, 0, 0);
+    if (iterator == NULL) {
+        return false;
+    }
+    PyArrayObject *out = NpyIter_GetOperandArray(iterator)[ELEMENTWISE_INPUTS];
+    bool done = PyArray_NDIM(out) > 0 && read_axes(iterator, ELEMENTWISE_OPERANDS, &nested) &&
+                nested.axes <= ELEMENTWISE_MOST_AXES;
+    PyErr_Clear();
+    if (done) {
+        fill_axes(call, &nested, offload);
+        done = elementwise_offload_run(call, out, offload, &raised);
+    }
+    Py_INCREF(out);
+    NpyIter_Deallocate(iterator);
+    if (done) {
+        *result = errors_finish(call->table->name, (PyObject *)out, raised);
+    } else {
+        Py_DECREF(out);
+    }
+    return done;
+}
+
 /* ---- NumPy's loops ---- */
 
 bool iterator_run_ranges(const struct ufunc_call *call, npy_intp n, int threads, PyObject **result)

@@ -14,9 +14,6 @@
 static PyDataMemAllocator
     numpys; /* the functions that were there before; malloc is NULL: not replaced */
 
-/* Somebody asked for memory of a device: from then on smaller arrays matter, too. */
-static _Atomic bool has_device_memory;
-
 static int memory_in_effect(void)
 {
     struct options_scope scope = {.entered = false};
@@ -31,7 +28,7 @@ static int memory_in_effect(void)
 /* What a block of so many bytes is to be made of; 0: it is NumPy's. */
 static int kind_for(size_t bytes)
 {
-    if (bytes < KEPT_FROM_BYTES && (bytes < KEPT_DEVICE_FROM_BYTES || !has_device_memory)) {
+    if (bytes < KEPT_FROM_BYTES && (bytes < KEPT_DEVICE_FROM_BYTES || !device_memory_in_use)) {
         return 0;
     }
     switch (memory_in_effect()) {
@@ -106,7 +103,7 @@ static bool free_ours(void *data)
         return false;
     }
     const bool keeps = options_in_blocks() || options_in_effect().memory != MEMORY_SYSTEM ||
-                       (has_device_memory && kept_device_kind(data) != 0);
+                       (device_memory_in_use && kept_device_kind(data) != 0);
     return kept_free(data, keeps);
 }
 
@@ -127,7 +124,7 @@ static void *reallocate(void *context, void *data, size_t bytes)
         void *moved = numpys.realloc(context, data, bytes);
         return moved != NULL || kept_release() == 0 ? moved : numpys.realloc(context, data, bytes);
     }
-    const int kind = has_device_memory ? kept_device_kind(data) : 0;
+    const int kind = device_memory_in_use ? kept_device_kind(data) : 0;
     if (bytes >= (kind != 0 ? KEPT_DEVICE_FROM_BYTES : KEPT_FROM_BYTES)) {
         void *resized = kept_resize(data, bytes);
         if (resized == NULL) {
@@ -165,7 +162,7 @@ static PyObject *start_device_memory(enum host_memory kind)
         return NULL;
     }
     if (is_there) {
-        has_device_memory = true;
+        device_memory_in_use = true;
     }
     return PyUnicode_FromString(is_there ? "" : why);
 }

@@ -5,6 +5,7 @@
 #include "device/device_cutoffs.h"
 #include "device/nonfinite.h"
 #include "device/resident.h"
+#include "device_failure.h"
 #include "devices.h"
 #include "dtypes.h"
 #include "errors.h"
@@ -90,22 +91,6 @@ static void run_on_processor(const struct offload *offload, const struct product
     offload->processor(offload->processor_data, product);
 }
 
-/* ---- failures, told to Python ---- */
-
-static void raise_failure(const struct attempt *attempt, enum status status, const char *why)
-{
-    const PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *type = status == STATUS_NO_HOST_MEMORY || status == STATUS_NO_DEVICE_MEMORY
-                         ? PyExc_MemoryError
-                         : PyExc_RuntimeError;
-    raised = true;
-    if (!PyErr_Occurred()) {
-        PyErr_Format(type, "%s on device '%s' failed, the result is not complete: %s",
-                     attempt->offload->op, device_name(attempt->device), why);
-    }
-    PyGILState_Release(gil);
-}
-
 /* Whether an exception that a call of this thread set is still there. */
 static bool is_raising(void)
 {
@@ -117,45 +102,7 @@ static bool is_raising(void)
     return raised;
 }
 
-static void warn_of_loss(const struct attempt *attempt, const char *why)
-{
-    const PyGILState_STATE gil = PyGILState_Ensure();
-    if (!PyErr_Occurred()) {
-        PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
-                         "device '%s' is lost, this process computes without it from now on: %s",
-                         device_name(attempt->device), why);
-    }
-    PyGILState_Release(gil);
-}
-
-static const char *text_of(enum status status)
-{
-    switch (status) {
-    case STATUS_NO_HOST_MEMORY:
-        return "out of host memory";
-    case STATUS_NO_DEVICE_MEMORY:
-        return "out of device memory";
-    case STATUS_UNSUPPORTED:
-        return "it computes no such product";
-    default:
-        return "it failed";
-    }
-}
-
 /* ---- the device ---- */
-
-/* Says why a device failed, and gives up one that is lost. */
-static void explain_failure(const struct attempt *attempt, enum status status, char *why,
-                            size_t size)
-{
-    struct device *device = device_of(attempt->device);
-    char problem[256] = "";
-    device->explain(device, problem, sizeof problem);
-    snprintf(why, size, "%s%s%s", text_of(status), *problem != '\0' ? ": " : "", problem);
-    if (status == STATUS_LOST && device_give_up(attempt->device, why)) {
-        warn_of_loss(attempt, why);
-    }
-}
 
 static enum status run_on_device(struct attempt *attempt, struct pipeline_report *report, char *why,
                                  size_t size)
@@ -174,7 +121,7 @@ static enum status run_on_device(struct attempt *attempt, struct pipeline_report
         }
         return status;
     }
-    explain_failure(attempt, status, why, size);
+    device_failure_explain(attempt->device, status, why, size);
     return status;
 }
 
@@ -195,7 +142,7 @@ static bool device_computes(const struct attempt *attempt, int threads, char *wh
         return false;
     }
     if (status != STATUS_OK) {
-        explain_failure(attempt, status, why, size);
+        device_failure_explain(attempt->device, status, why, size);
         return false;
     }
     snprintf(why, size, "sooner done on the processor");
@@ -223,7 +170,8 @@ static bool try_device_raising(struct attempt *attempt, int threads, char *why, 
                         attempt->forced ? "asked for" : "sooner done there",
                         measured_clock() - before, report.threads);
     } else if (attempt->forced) {
-        raise_failure(attempt, status, why);
+        raised = true;
+        device_failure_raise(attempt->offload->op, attempt->device, status, why);
     }
     return status == STATUS_OK || attempt->forced;
 }

@@ -22,6 +22,7 @@ struct block {
     _Atomic bool open;
 };
 
+_Atomic bool options_name_device;
 _Atomic int options_open_blocks;
 static PyObject *variable; /* the innermost block of a context, or None */
 static PyTypeObject *block_type;
@@ -172,6 +173,7 @@ static PyObject *set_process_options(PyObject *module, PyObject *args)
     }
     if (options.device >= 0) {
         of_process.device = options.device != 0 ? options.device : OFFLOAD_AUTO;
+        options_name_device = of_process.device >= OFFLOAD_DEVICE;
     }
     if (options.precision >= 0) {
         of_process.precision = options.precision != 0 ? options.precision : PRECISION_IEEE;

@@ -31,6 +31,9 @@ int options_initialize(void);
 /* The Python functions behind config and set_config. */
 int options_add_functions(PyObject *module);
 
+/* Whether the process names a device for its calls; blocks may, too. */
+extern _Atomic bool options_name_device;
+
 /* How many blocks are open, in whatever thread: only then is the context variable read. */
 extern _Atomic int options_open_blocks;
 

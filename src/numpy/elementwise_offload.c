@@ -1,0 +1,298 @@
+/* A device computes what it is asked for in whatever memory it lies. Unasked, it computes where all operands
+ * are managed memory that was on it last, or that is large enough to be moved there. Results are the same
+ * to the bit, so the choice may depend on earlier calls. */
+#include "elementwise_offload.h"
+
+#include "call_record.h"
+#include "complex_rounding.h"
+#include "device_failure.h"
+#include "devices.h"
+#include "dtypes.h"
+#include "measured_rates.h"
+#include "memory/kept_blocks.h"
+#include "policy_in_use.h"
+
+#include "device/device_cutoffs.h"
+#include "device/host_memory.h"
+#include "device/last_use.h"
+
+#include <fenv.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { OUT = ELEMENTWISE_INPUTS };
+
+static const char *const names[] = {"add", "subtract", "multiply", "divide"};
+
+int elementwise_offload_op(const char *name)
+{
+    for (int op = 0; name != NULL && op < (int)(sizeof names / sizeof names[0]); op++) {
+        if (strcmp(name, names[op]) == 0) {
+            return op;
+        }
+    }
+    return -1;
+}
+
+/* ---- whether ---- */
+
+/* By op, and size of the elements: 8 or 16 bytes. */
+static enum complex_rounding rounding_of(const struct elementwise *loop, enum elementwise_op op)
+{
+    static _Atomic int known[2][2]; /* one more than the answer */
+    const bool divides = op == ELEMENTWISE_DIVIDE;
+    _Atomic int *answer = &known[divides][loop->item_size[0] == 16];
+    if (*answer == 0) {
+        fenv_t environment;
+        feholdexcept(&environment);
+        *answer = 1 + (int)complex_rounding(loop, divides);
+        fesetenv(&environment);
+    }
+    return (enum complex_rounding)(*answer - 1);
+}
+
+/* NULL, or why no device has the call's results. */
+static const char *describe(const struct ufunc_call *call, struct elementwise_work *work)
+{
+    const struct call_row *row = call->row;
+    const int type = row->input->type_num;
+    const struct dtype dtype = dtype_of(type);
+    work->op = (enum elementwise_op)call->table->device_op;
+    work->type.size = dtype.size;
+    if (row->output->type_num != type || type == NPY_LONGDOUBLE || type == NPY_CLONGDOUBLE) {
+        return "no device computes this dtype";
+    }
+    if (call->is_resolved || call->mask != NULL) {
+        return "devices compute calls without casts, masks and other keywords than out";
+    }
+    if (fegetround() != FE_TONEAREST) {
+        return "devices round to the nearest number";
+    }
+    work->type.kind = dtype.kind == 'b'        ? ELEMENT_BOOL
+                      : dtype_is_integer(type) ? ELEMENT_INTEGER
+                      : dtype.kind == 'c'      ? ELEMENT_COMPLEX
+                                               : ELEMENT_FLOAT;
+    if (work->type.kind == ELEMENT_COMPLEX && work->op >= ELEMENTWISE_MULTIPLY) {
+        const enum complex_rounding rounding = rounding_of(&row->loop->engine, work->op);
+        work->fuses = rounding == ROUNDING_FUSED;
+        return rounding == ROUNDING_UNKNOWN ? "NumPy rounds otherwise than devices do" : NULL;
+    }
+    return NULL;
+}
+
+static void note(PyArrayObject *array, int place)
+{
+    const struct extent extent = array_extent(array);
+    if (kept_device_kind(PyArray_DATA(array)) == KEPT_MANAGED) {
+        last_use_note((const char *)extent.first, (const char *)extent.end, place);
+    }
+}
+
+/* NULL, or why the processor is to compute a call that asked for no device. */
+static const char *choose(const struct ufunc_call *call, npy_intp n)
+{
+    const npy_intp size = call->row->output->elsize;
+    PyArrayObject *out = call->array[OUT];
+    size_t bytes = (size_t)(n * size);
+    bool are_there = true;
+    for (int i = 0; i <= ELEMENTWISE_INPUTS; i++) {
+        if (call->array[i] == NULL) {
+            continue;
+        }
+        const int kind = kept_device_kind(PyArray_DATA(call->array[i]));
+        if (kind != KEPT_MANAGED) {
+            return kind == KEPT_PINNED ? "pinned memory is with the processor"
+                                       : "ordinary memory is with the processor";
+        }
+        const struct extent extent = array_extent(call->array[i]);
+        if (i != OUT) {
+            bytes += extent.end - extent.first;
+            are_there = are_there && last_use_is((const char *)extent.first,
+                                                 (const char *)extent.end, LAST_USE_DEVICE);
+        }
+    }
+    if (out == NULL &&
+        (options_in_effect().memory != MEMORY_MANAGED || n * size < KEPT_DEVICE_FROM_BYTES)) {
+        return "its output is to be ordinary memory";
+    }
+    if (device_state(0) != DEVICE_UP) {
+        return "the device is lost";
+    }
+    if (are_there) {
+        return NULL;
+    }
+    return bytes < LEAST_MOVED_BYTES ? "too small to be moved to the device"
+           : last_use_may_move()     ? NULL
+                                     : "the processor used what was moved before";
+}
+
+bool elementwise_offload_begin(const struct ufunc_call *call, npy_intp n, bool overlaps,
+                               struct elementwise_offload *offload)
+{
+    const int device = options_in_effect().device;
+    offload->is_forced = device >= OFFLOAD_DEVICE;
+    offload->device = offload->is_forced ? device - OFFLOAD_DEVICE : 0;
+    if (n == 0 || (!offload->is_forced && !device_memory_in_use)) {
+        return false;
+    }
+    offload->task = (struct elementwise_task){.policy = &policy_in_use};
+    const char *why = device == OFFLOAD_CPU ? "asked for"
+                      : overlaps            ? "its output overlaps an input, or itself"
+                                            : describe(call, &offload->task.work);
+    if (why == NULL && !offload->is_forced) {
+        why = choose(call, n);
+    }
+    if (why == NULL) {
+        return true;
+    }
+    for (int i = 0; i <= ELEMENTWISE_INPUTS; i++) {
+        if (call->array[i] != NULL && device_memory_in_use) {
+            note(call->array[i], LAST_USE_PROCESSOR);
+        }
+    }
+    call_record_short(names[call->table->device_op], why);
+    return false;
+}
+
+/* ---- how ---- */
+
+void elementwise_offload_input(const struct ufunc_call *call, int i, char *data,
+                               struct elementwise_offload *offload)
+{
+    struct elementwise_work *work = &offload->task.work;
+    if (call->array[i] != NULL) {
+        work->at[i] = device_address_of(data);
+    } else {
+        memcpy(work->number[i], call->scalar[i].bytes, work->type.size);
+    }
+}
+
+/* Where the operands are. False: not where they have to be for a call that asked for no device. */
+static bool find_operands(struct elementwise_offload *offload)
+{
+    struct elementwise_task *task = &offload->task;
+    struct device *device = device_of(offload->device);
+    bool are_managed = true;
+    const int before = device->enter(device);
+    for (int op = 0; op < ELEMENTWISE_OPERANDS; op++) {
+        const char *first, *end;
+        if (task->work.at[op] == 0) {
+            continue;
+        }
+        elementwise_extent(&task->work, op, &first, &end);
+        const enum host_memory memory = host_memory_of(device, first);
+        task->memory[op] =
+            memory == host_memory_of(device, end - 1) ? memory : HOST_ORDINARY; /* a part of it */
+        if (op != OUT && memory == HOST_ORDINARY && end == first + task->work.type.size) {
+            memcpy(task->work.number[op], first, task->work.type.size);
+            task->work.at[op] = 0;
+            continue;
+        }
+        are_managed = are_managed && memory == HOST_MANAGED;
+        task->moves[op] =
+            memory == HOST_MANAGED && !last_use_is(first, end, LAST_USE_DEVICE + offload->device);
+    }
+    device->leave(device, before);
+    return offload->is_forced || are_managed;
+}
+
+/* What was learnt of where managed operands are. */
+static void note_operands(const struct elementwise_offload *offload, double seconds)
+{
+    const struct elementwise_task *task = &offload->task;
+    size_t bytes = 0;
+    bool were_there = true;
+    for (int op = 0; op < ELEMENTWISE_OPERANDS; op++) {
+        const char *first = NULL, *end = NULL;
+        if (task->work.at[op] != 0) {
+            elementwise_extent(&task->work, op, &first, &end);
+        }
+        bytes += (size_t)(end - first);
+        were_there = were_there && !task->moves[op] &&
+                     (task->work.at[op] == 0 || task->memory[op] == HOST_MANAGED);
+    }
+    const bool are_there = !were_there || last_use_was_right(bytes, seconds);
+    for (int op = 0; op < ELEMENTWISE_OPERANDS; op++) {
+        const char *first, *end;
+        if (task->work.at[op] != 0 && task->memory[op] == HOST_MANAGED) {
+            elementwise_extent(&task->work, op, &first, &end);
+            last_use_note(first, end,
+                          are_there ? LAST_USE_DEVICE + offload->device : LAST_USE_PROCESSOR);
+        }
+    }
+}
+
+static bool overlaps_input(const struct ufunc_call *call, PyArrayObject *out)
+{
+    bool overlaps = false;
+    for (int i = 0; i < ELEMENTWISE_INPUTS; i++) {
+        overlaps = overlaps || (call->array[i] != NULL &&
+                                extents_meet(array_extent(call->array[i]), array_extent(out)));
+    }
+    return overlaps;
+}
+
+/* Whether a failed call can be computed by the processor: its inputs are as they were, and can be read. */
+static bool can_repeat(const struct elementwise_offload *offload, bool in_place, enum status status,
+                       const struct elementwise_report *report)
+{
+    bool is_managed = false;
+    for (int op = 0; op < ELEMENTWISE_OPERANDS; op++) {
+        is_managed = is_managed || offload->task.memory[op] == HOST_MANAGED;
+    }
+    return !offload->is_forced && !(in_place && report->began) &&
+           !(status == STATUS_LOST && is_managed);
+}
+
+/* Without the GIL. */
+static bool run(struct elementwise_offload *offload, bool in_place,
+                struct elementwise_report *report)
+{
+    const char *op = names[offload->task.work.op];
+    const double before = measured_clock();
+    char why[REASON_BYTES] = "its output is ordinary memory";
+    enum status status = STATUS_UNAVAILABLE;
+    *report = (struct elementwise_report){.threads = 0};
+    if (device_start(offload->device, offload->is_forced) != DEVICE_UP) {
+        device_reason(offload->device, why, sizeof why);
+    } else if (find_operands(offload)) {
+        status = device_elementwise(device_pipeline(offload->device), &offload->task, report);
+        if (status != STATUS_OK) {
+            device_failure_explain(offload->device, status, why, sizeof why);
+        }
+    }
+    const double seconds = measured_clock() - before;
+    if (status == STATUS_OK) {
+        note_operands(offload, seconds);
+        call_record_set(op, device_of(offload->device)->name,
+                        offload->is_forced ? "asked for" : "its operands are managed memory",
+                        seconds, report->threads);
+        return true;
+    }
+    if (!can_repeat(offload, in_place, status, report)) {
+        device_failure_raise(op, offload->device, status, why);
+        return true;
+    }
+    call_record_set(op, "cpu", why, -1, 0);
+    return false;
+}
+
+bool elementwise_offload_run(const struct ufunc_call *call, PyArrayObject *out,
+                             struct elementwise_offload *offload, int *raised)
+{
+    static const int flags[RAISED_WORDS] = {FE_INVALID, FE_DIVBYZERO, FE_OVERFLOW, FE_UNDERFLOW};
+    const bool in_place = overlaps_input(call, out);
+    struct elementwise_report report;
+    fenv_t environment;
+    feholdexcept(
+        &environment); /* the driver divides by zero and the like for purposes of its own */
+    PyThreadState *released = PyEval_SaveThread();
+    const bool is_over = run(offload, in_place, &report);
+    PyEval_RestoreThread(released);
+    fesetenv(&environment);
+    *raised = 0;
+    for (int i = 0; i < RAISED_WORDS; i++) {
+        *raised |= (report.raised >> i & 1) != 0 ? flags[i] : 0;
+    }
+    return is_over || PyErr_Occurred() != NULL;
+}
