@@ -246,6 +246,22 @@ static void compare(int type, const struct elementwise_work *work, const char *w
     }
 }
 
+/* Of each block, as much as the operands have, and some bytes more. */
+static size_t bytes_of(const struct elementwise_work *work,
+                       const ptrdiff_t begin[ELEMENTWISE_OPERANDS])
+{
+    size_t most = 0;
+    for (int op = 0; op < ELEMENTWISE_OPERANDS; op++) {
+        size_t end = (size_t)begin[op] + work->type.size;
+        for (int i = 0; i < work->axes; i++) {
+            const ptrdiff_t reach = (work->axis[i].n - 1) * work->axis[i].step[op];
+            end += reach > 0 ? (size_t)reach : 0;
+        }
+        most = end > most ? end : most;
+    }
+    return most + 64 < room ? most + 64 : room;
+}
+
 /* Operands begin `begin` bytes within their blocks of `memory`. */
 static void check(int type, struct elementwise_work work, int memory,
                   const ptrdiff_t begin[ELEMENTWISE_OPERANDS], bool in_place)
@@ -255,17 +271,18 @@ static void check(int type, struct elementwise_work work, int memory,
     char what[100];
     uint32_t flags[RAISED_WORDS] = {0};
     const bool copies = memory == DEVICE_MEMORY;
+    const size_t bytes = bytes_of(&work, begin);
     snprintf(what, sizeof what, "%s memory, %d axes, at %td %td %td%s%s", memories[memory],
              work.axes, begin[0], begin[1], begin[2], in_place ? ", in place" : "",
              work.fuses ? ", fused" : "");
     for (int op = 0; op < ELEMENTWISE_OPERANDS; op++) {
         of[op] = blocks[memory][in_place && op == OUT ? 0 : op];
-        fill(work.type, of[op].host, room);
+        fill(work.type, of[op].host, bytes);
     }
     memset(raised, 0, sizeof flags);
-    memcpy(expected, of[OUT].host, room);
-    char *kept = malloc(room); /* the first input, which may be overwritten */
-    memcpy(kept, of[0].host, room);
+    memcpy(expected, of[OUT].host, bytes);
+    char *kept = malloc(bytes); /* the first input, which may be overwritten */
+    memcpy(kept, of[0].host, bytes);
     for (int op = 0; op < ELEMENTWISE_OPERANDS; op++) {
         data[op] = (op == OUT ? expected : op == 0 ? kept : of[op].host) + begin[op];
         if (op == OUT || work.at[op] != 0) {
@@ -275,13 +292,14 @@ static void check(int type, struct elementwise_work work, int memory,
     fake_compute(&work, data, flags);
     bool done = true;
     for (int op = 0; op < ELEMENTWISE_OPERANDS && copies; op++) {
-        done = done && works(device->upload(device, stream, of[op].at, of[op].host, room),
+        done = done && works(device->upload(device, stream, of[op].at, of[op].host, one_row(bytes)),
                              "copying an operand");
     }
     done = done && works(device->compute(device, stream, &work, raised), ops[work.op]);
     if (copies) {
-        done = done && works(device->download(device, stream, of[OUT].host, of[OUT].at, room),
-                             "copying the result");
+        done = done &&
+               works(device->download(device, stream, of[OUT].host, of[OUT].at, one_row(bytes)),
+                     "copying the result");
     }
     if (done && works(device->drain(device, stream), ops[work.op])) {
         compare(type, &work, what, data, of[OUT].host + begin[OUT], data[OUT]);
@@ -398,6 +416,17 @@ static double shortest(const struct elementwise_work *work, int times)
     return best;
 }
 
+/* Numbers that raise nothing. */
+static bool fill_on_device(struct element_type type, device_address at, ptrdiff_t n)
+{
+    const ptrdiff_t size = (ptrdiff_t)type.size;
+    struct elementwise_work work = {
+        .type = type, .at = {0, 0, at}, .axes = 1, .axis = {{n, {0, 0, size}}}};
+    has_tame_values = true;
+    fill(type, (char *)work.number, sizeof work.number);
+    return works(device->compute(device, stream, &work, raised), "filling");
+}
+
 static void time_kernels(ptrdiff_t n)
 {
     device_address memory;
@@ -406,6 +435,9 @@ static void time_kernels(ptrdiff_t n)
     }
     for (int type = 0; type < TYPES; type++) {
         const ptrdiff_t size = (ptrdiff_t)types[type].type.size;
+        for (int of = 0; of < ELEMENTWISE_OPERANDS; of++) {
+            fill_on_device(types[type].type, memory + (device_address)(16 * n * of), n);
+        }
         printf("%-10s %td, GB/s:", types[type].name, n);
         for (int op = 0; op < OPS; op++) {
             struct elementwise_work work = {.op = (enum elementwise_op)op,

@@ -8,7 +8,6 @@ namespace
 {
 
 constexpr int THREADS = 256, VECTOR_BYTES = 16, VECTORS = 2; // of each operand in flight at a time
-constexpr int BLOCKS = 16; // of a multiprocessor: enough to keep the memory of any GPU busy
 
 // ---- operations, by type ----
 
@@ -206,10 +205,12 @@ __global__ void __launch_bounds__(THREADS)
 
 // ---- launches ----
 
-int64_t blocks_for(int64_t threads, int multiprocessors)
+// So many that few threads begin again: blocks that end are followed by others at once, and the last ones
+// leave no multiprocessor idle for long.
+unsigned blocks_for(int64_t threads)
 {
-    const int64_t blocks = (threads + THREADS - 1) / THREADS, most = BLOCKS * multiprocessors;
-    return blocks < most ? blocks : most;
+    const int64_t blocks = (threads + THREADS - 1) / THREADS;
+    return (unsigned)(blocks < 1 ? 1 : blocks < INT32_MAX ? blocks : INT32_MAX);
 }
 
 // False if the operands are not contiguous, or lie apart from vectors by different distances.
@@ -239,22 +240,21 @@ template <typename T> bool make_line(const struct elementwise_work *work, Line<T
 }
 
 template <typename Op>
-cudaError_t launch(const struct elementwise_work *work, uint32_t *raised, int multiprocessors,
-                   cudaStream_t stream)
+cudaError_t launch(const struct elementwise_work *work, uint32_t *raised, cudaStream_t stream)
 {
     Line<typename Op::Element> line;
     if (make_line(work, &line)) {
         const int64_t alone = line.n - line.vectors * Vector<typename Op::Element>::WIDTH;
-        const int64_t threads = line.vectors / VECTORS > alone ? line.vectors / VECTORS : alone;
-        compute_line<Op>
-            <<<(unsigned)blocks_for(threads, multiprocessors), THREADS, 0, stream>>>(line, raised);
+        const int64_t tuples = (line.vectors + VECTORS - 1) / VECTORS;
+        const int64_t threads = tuples > alone ? tuples : alone;
+        compute_line<Op><<<blocks_for(threads), THREADS, 0, stream>>>(line, raised);
         return cudaGetLastError();
     }
     int64_t n = 1;
     for (int axis = 0; axis < work->axes; axis++) {
         n *= work->axis[axis].n;
     }
-    const unsigned blocks = (unsigned)blocks_for(n, multiprocessors);
+    const unsigned blocks = blocks_for(n);
     // An index must not wrap around in its last step, either.
     if (n <= INT32_MAX) {
         compute_axes<Op, uint32_t><<<blocks, THREADS, 0, stream>>>(*work, (uint32_t)n, raised);
@@ -265,59 +265,51 @@ cudaError_t launch(const struct elementwise_work *work, uint32_t *raised, int mu
 }
 
 template <int OP>
-cudaError_t launch_type(const struct elementwise_work *work, uint32_t *raised, int multiprocessors,
-                        cudaStream_t stream)
+cudaError_t launch_type(const struct elementwise_work *work, uint32_t *raised, cudaStream_t stream)
 {
     constexpr bool DIVIDES = OP == ELEMENTWISE_DIVIDE, MULTIPLIES = OP == ELEMENTWISE_MULTIPLY;
     const size_t size = work->type.size;
     switch (work->type.kind) {
     case ELEMENT_BOOL:
         if constexpr (OP == ELEMENTWISE_ADD || MULTIPLIES) {
-            return launch<OfBools<OP>>(work, raised, multiprocessors, stream);
+            return launch<OfBools<OP>>(work, raised, stream);
         }
         return cudaErrorInvalidValue;
     case ELEMENT_INTEGER:
         if constexpr (!DIVIDES) {
-            return size == 1
-                       ? launch<OfIntegers<OP, uint8_t>>(work, raised, multiprocessors, stream)
-                   : size == 2
-                       ? launch<OfIntegers<OP, uint16_t>>(work, raised, multiprocessors, stream)
-                   : size == 4
-                       ? launch<OfIntegers<OP, uint32_t>>(work, raised, multiprocessors, stream)
-                       : launch<OfIntegers<OP, uint64_t>>(work, raised, multiprocessors, stream);
+            return size == 1   ? launch<OfIntegers<OP, uint8_t>>(work, raised, stream)
+                   : size == 2 ? launch<OfIntegers<OP, uint16_t>>(work, raised, stream)
+                   : size == 4 ? launch<OfIntegers<OP, uint32_t>>(work, raised, stream)
+                               : launch<OfIntegers<OP, uint64_t>>(work, raised, stream);
         }
         return cudaErrorInvalidValue;
     case ELEMENT_FLOAT:
-        return size == 2   ? launch<OfHalves<OP>>(work, raised, multiprocessors, stream)
-               : size == 4 ? launch<OfReals<OP, float>>(work, raised, multiprocessors, stream)
-                           : launch<OfReals<OP, double>>(work, raised, multiprocessors, stream);
+        return size == 2   ? launch<OfHalves<OP>>(work, raised, stream)
+               : size == 4 ? launch<OfReals<OP, float>>(work, raised, stream)
+                           : launch<OfReals<OP, double>>(work, raised, stream);
     default:
         if (MULTIPLIES && work->fuses) {
-            return size == 8 ? launch<OfComplex<OP, float, MULTIPLIES>>(work, raised,
-                                                                        multiprocessors, stream)
-                             : launch<OfComplex<OP, double, MULTIPLIES>>(work, raised,
-                                                                         multiprocessors, stream);
+            return size == 8 ? launch<OfComplex<OP, float, MULTIPLIES>>(work, raised, stream)
+                             : launch<OfComplex<OP, double, MULTIPLIES>>(work, raised, stream);
         }
-        return size == 8
-                   ? launch<OfComplex<OP, float, false>>(work, raised, multiprocessors, stream)
-                   : launch<OfComplex<OP, double, false>>(work, raised, multiprocessors, stream);
+        return size == 8 ? launch<OfComplex<OP, float, false>>(work, raised, stream)
+                         : launch<OfComplex<OP, double, false>>(work, raised, stream);
     }
 }
 
 } // namespace
 
 extern "C" cudaError_t cuda_elementwise(const struct elementwise_work *work,
-                                        uint32_t raised[RAISED_WORDS], int multiprocessors,
-                                        cudaStream_t stream)
+                                        uint32_t raised[RAISED_WORDS], cudaStream_t stream)
 {
     switch (work->op) {
     case ELEMENTWISE_ADD:
-        return launch_type<ELEMENTWISE_ADD>(work, raised, multiprocessors, stream);
+        return launch_type<ELEMENTWISE_ADD>(work, raised, stream);
     case ELEMENTWISE_SUBTRACT:
-        return launch_type<ELEMENTWISE_SUBTRACT>(work, raised, multiprocessors, stream);
+        return launch_type<ELEMENTWISE_SUBTRACT>(work, raised, stream);
     case ELEMENTWISE_MULTIPLY:
-        return launch_type<ELEMENTWISE_MULTIPLY>(work, raised, multiprocessors, stream);
+        return launch_type<ELEMENTWISE_MULTIPLY>(work, raised, stream);
     default:
-        return launch_type<ELEMENTWISE_DIVIDE>(work, raised, multiprocessors, stream);
+        return launch_type<ELEMENTWISE_DIVIDE>(work, raised, stream);
     }
 }

@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 cudaError_t cuda_elementwise(const struct elementwise_work *work, uint32_t raised[RAISED_WORDS],
-                             int multiprocessors, cudaStream_t stream);
+                             cudaStream_t stream);
 
 #ifdef __cplusplus
 }

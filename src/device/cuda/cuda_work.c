@@ -263,9 +263,7 @@ static enum status mirror(struct device *device, struct stream *stream, const st
 static enum status compute(struct device *device, struct stream *stream,
                            const struct elementwise_work *work, uint32_t raised[RAISED_WORDS])
 {
-    const struct cuda_device *cuda = (struct cuda_device *)device;
-    return cuda_translate(device,
-                          cuda_elementwise(work, raised, cuda->multiprocessors, stream->cuda),
+    return cuda_translate(device, cuda_elementwise(work, raised, stream->cuda),
                           "starting a kernel");
 }
 
