@@ -57,6 +57,14 @@ bool last_use_may_move(void)
     return left == 0;
 }
 
+void last_use_forget(void)
+{
+    for (int i = 0; i < ENTRIES; i++) {
+        atomic_store_explicit(&entries[i], 0, memory_order_relaxed);
+    }
+    waits = calls_left = 0;
+}
+
 bool last_use_was_right(size_t bytes, double seconds)
 {
     const int before = waits;

@@ -12,6 +12,9 @@ enum { LAST_USE_PROCESSOR, LAST_USE_DEVICE /* + its number */ };
 bool last_use_is(const char *first, const char *end, int place);
 void last_use_note(const char *first, const char *end, int place);
 
+/* All of it: another device takes the place of the first. */
+void last_use_forget(void);
+
 /* Whether a call may move operands to the device now. Not for a while after programs have been found to use
  * on the processor what was moved; longer each time. */
 bool last_use_may_move(void);

@@ -102,8 +102,7 @@ static enum status session_fill(struct device *device, struct session *session)
 {
     void *pinned = NULL;
     const size_t words = RAISED_WORDS * sizeof *session->raised;
-    enum status status =
-        device->alloc_pinned(device, words + sizeof *session->nonfinite, &pinned);
+    enum status status = device->alloc_pinned(device, words + sizeof *session->nonfinite, &pinned);
     session->raised = pinned;
     session->nonfinite = pinned != NULL ? (bool *)(session->raised + RAISED_WORDS) : NULL;
     if (status == STATUS_OK) {

@@ -1,6 +1,7 @@
 /* Never more managed memory than the device has room for: beyond that, pages move in and out at every call. */
 #include "device_memory.h"
 
+#include "device/last_use.h"
 #include "devices.h"
 #include "memory/kept_blocks.h"
 
@@ -81,6 +82,8 @@ static void *take(enum kept_kind kind, size_t bytes)
     if (status != STATUS_OK) {
         data = NULL;
         explain_failure(device, status, bytes);
+    } else if (kind == KEPT_MANAGED) {
+        last_use_note(data, (const char *)data + bytes, LAST_USE_PROCESSOR);
     }
     pthread_mutex_unlock(&lock);
     device->leave(device, before);
@@ -166,6 +169,7 @@ void device_memory_abandon(void)
 {
     kept_release();
     kept_abandon_devices();
+    last_use_forget();
     pthread_mutex_lock(&lock);
     managed = 0;
     pthread_mutex_unlock(&lock);
@@ -188,7 +192,10 @@ enum status device_memory_move(const void *data, size_t bytes, bool to_device, c
     if (status == STATUS_OK) {
         status = device->drain(device, stream);
     }
-    if (status != STATUS_OK) {
+    if (status == STATUS_OK) {
+        last_use_note(data, (const char *)data + bytes,
+                      to_device ? LAST_USE_DEVICE + FIRST : LAST_USE_PROCESSOR);
+    } else {
         device->explain(device, why, size);
     }
     device->release_stream(device, stream);
