@@ -67,6 +67,7 @@ class Case(NamedTuple):
     errors: str
     seed: int
     policy: str = "forced"
+    memory: str = ""  # of our operands, and results, on a device; as it is if empty
 
 
 class Policy(NamedTuple):
@@ -133,6 +134,18 @@ def plain_case(choose, seed):
         choose(("none",) * 40 + WHERES),
         choose(("warn", "warn") + ERRORS),
         seed,
+    )
+
+
+def device_case(choose, seed):
+    """Plain calls of what devices compute, in all kinds of memory."""
+    case = plain_case(choose, seed)
+    dtype = choose(tuple("?bHiLefdFD") * 3 + NUMBERS)
+    return case._replace(
+        ufunc=choose(("add", "subtract", "multiply", "divide")),
+        dtypes=(dtype, dtype),
+        layouts=tuple((*case.layouts, *case.layouts)[:2]),
+        memory=choose(("system", "pinned", "managed")),
     )
 
 

@@ -1,4 +1,4 @@
-"""Element-wise calls on a device: results to the bit, what is raised, and where they are computed."""
+"""Element-wise calls on a device: results to the bit, what they raise, where they are computed."""
 
 import itertools
 import threading
@@ -44,6 +44,12 @@ def bits(array):
     return array.view(f"u{min(array.itemsize, 8)}") if array.dtype.kind not in "?" else array
 
 
+def rounds_otherwise():
+    """NumPy's products of complex numbers that run backwards."""
+    call = nc.last_call()
+    return call["op"] == "multiply" and call["reason"].startswith("NumPy rounds otherwise")
+
+
 @pytest.fixture
 def fake():
     _numc_test.use_fake_device(1 << 28)
@@ -74,7 +80,7 @@ class TestResults:
                 a, b = LAYOUTS[layout](a, b)
                 expected = getattr(np, op)(a, b)
                 result = getattr(nc, op)(a, b)
-            assert on_device(), (shape, layout, nc.last_call())
+            assert on_device() or rounds_otherwise(), (shape, layout, nc.last_call())
             assert result.dtype == expected.dtype and result.strides == expected.strides
             assert (bits(result) == bits(expected)).all(), (shape, layout)
 
@@ -87,7 +93,7 @@ class TestResults:
                 backwards = np.zeros(shape, dtype)[::-1]
                 for out in (np.zeros(shape, dtype), wide[..., ::2], backwards, a):
                     assert getattr(nc, op)(a, b, out=out) is out
-                    assert on_device(), nc.last_call()
+                    assert on_device() or rounds_otherwise(), nc.last_call()
                     assert (bits(out) == bits(expected)).all()
                 assert not wide[..., 1::2].any()
 
@@ -330,7 +336,7 @@ class TestFaults:
     @pytest.mark.parametrize("memory", MEMORIES)
     @pytest.mark.parametrize("warm", [False, True])
     def test_forced_raises(self, memory, warm):
-        raised = 0
+        messages = []
         with nc.config(memory=memory, threads=2):
             a = random_operand((700, 900), "f")
             expected, out = np.add(a, a), np.empty_like(a)
@@ -342,9 +348,9 @@ class TestFaults:
                 try:
                     assert (nc.add(a, a, out=out) == expected).all() and on_device()
                 except RuntimeError as error:
-                    assert "add on device 'cuda:0' failed, the result is not" in str(error)
-                    raised += 1
-        assert raised >= (4 if memory == "system" else 2)
+                    messages.append(str(error))
+        assert all("device 'cuda:0' failed, the result is not" in said for said in messages)
+        assert len(messages) >= (4 if memory == "system" else 2)
 
     def test_unasked_falls_back(self):
         a, out = managed(LARGE), managed(LARGE)
@@ -362,7 +368,7 @@ class TestFaults:
     def test_in_place_is_not_computed_twice(self):
         a = managed(LARGE)
         nc.add(a, 1, out=a)
-        raised = fallen = 0
+        messages, fallen = [], 0
         for arm in failing_calls():
             nc.memory.prefetch(a, "cpu")
             a[...] = 1
@@ -372,9 +378,9 @@ class TestFaults:
                 assert (a == 2).all()
                 fallen += not on_device()
             except RuntimeError as error:
-                assert "the result is not complete" in str(error)
-                raised += 1
-        assert raised >= 2
+                messages.append(str(error))
+        assert all("the result is not complete" in said for said in messages)
+        assert len(messages) >= 2
         assert fallen >= 1
 
     def test_a_lost_device(self):

@@ -24,6 +24,7 @@ from fuzzing import (
     View,
     accumulate_case,
     copy_of,
+    device_case,
     make_call,
     matmul_case,
     mixed_case,
@@ -49,6 +50,7 @@ SHARES = {
     "parallel": 0.25,
     "plain": 0.15,
     "ranged": 0.05,
+    "device": 0.05,
     "reduce": 0.1,
     "accumulate": 0.05,
     "matmul": 0.1,
@@ -61,6 +63,7 @@ regions_run = Counter()  # by policy
 DRAWN_POLICIES = ("forced",) * 4 + ("early",) * 2 + ("late", "production")
 reductions_run = [0, 0]  # of arrays above the loop, and in loops
 accumulated = [0, 0]  # cases that accumulate, and those arrays of them
+on_devices = Counter()  # cases, by where they were computed
 
 
 # ---- one call ----
@@ -322,14 +325,14 @@ def check(case):
             raise
 
 
-def under(policy, run):
-    numc_ufuncs.set_config(threads=policy.threads)
+def under(policy, run, memory=None):
+    numc_ufuncs.set_config(threads=policy.threads, memory=memory)
     before = _numc_test.set_policy(*policy[1:])
     try:
         return run()
     finally:
         _numc_test.set_policy(*before)
-        numc_ufuncs.set_config(threads=None)
+        numc_ufuncs.set_config(threads=None, memory=None)
 
 
 def compare(case):
@@ -340,7 +343,8 @@ def compare(case):
     if theirs.error is not None and theirs.error[0] is SystemError:
         return  # NumPy warned of a flag after its loop had raised
     before, regions_before = _core.reductions(), regions()
-    ours = under(POLICIES[case.policy], lambda: Outcome(our, call, errors))
+    memory = case.memory or None
+    ours = under(POLICIES[case.policy], lambda: Outcome(our, call, errors), memory)
     regions_run[case.policy] += regions() - regions_before
     for kind, (now, then) in enumerate(zip(_core.reductions(), before, strict=True)):
         reductions_run[kind] += now - then
@@ -430,6 +434,14 @@ def test_calls_beyond_numpys_buffer(case):
     check(case)
 
 
+@profile("device")
+@given(case=strategy(device_case))
+def test_calls_on_a_device(device, case):
+    assert numc_ufuncs.get_config()["device"] == "cuda"
+    check(case)
+    on_devices[(numc_ufuncs.last_call() or {"device": "cpu"})["device"]] += 1
+
+
 @profile("mixed")
 @given(strategy(mixed_case))
 def test_mixed_dtypes(case):
@@ -485,6 +497,12 @@ def test_threads_ran(capsys):
     assert whole > cases_run / 400 and products > 0
     # Fewer go over axes with SSE2, where fewer loops are ours.
     assert one_loop > cases_run / 20 and nested > cases_run / 400 and ranged > 0
+
+
+def test_devices_computed():
+    if sum(on_devices.values()) == 0:
+        pytest.skip("no case ran before")
+    assert on_devices["fake"] > sum(on_devices.values()) / 4
 
 
 def test_reductions_ran(capsys):

@@ -51,6 +51,18 @@ static enum complex_rounding rounding_of(const struct elementwise *loop, enum el
     return (enum complex_rounding)(*answer - 1);
 }
 
+static bool runs_backwards(const struct ufunc_call *call)
+{
+    bool runs = false;
+    for (int i = 0; i < ELEMENTWISE_OPERANDS; i++) {
+        PyArrayObject *array = call->array[i];
+        for (int axis = 0; array != NULL && axis < PyArray_NDIM(array); axis++) {
+            runs = runs || (PyArray_STRIDE(array, axis) < 0 && PyArray_DIM(array, axis) > 1);
+        }
+    }
+    return runs;
+}
+
 /* NULL, or why no device has the call's results. */
 static const char *describe(const struct ufunc_call *call, struct elementwise_work *work)
 {
@@ -75,7 +87,10 @@ static const char *describe(const struct ufunc_call *call, struct elementwise_wo
     if (work->type.kind == ELEMENT_COMPLEX && work->op >= ELEMENTWISE_MULTIPLY) {
         const enum complex_rounding rounding = rounding_of(&row->loop->engine, work->op);
         work->fuses = rounding == ROUNDING_FUSED;
-        return rounding == ROUNDING_UNKNOWN ? "NumPy rounds otherwise than devices do" : NULL;
+        /* Operands that run backwards are not for NumPy's vectors, which fuse. */
+        return rounding == ROUNDING_UNKNOWN || (work->fuses && runs_backwards(call))
+                   ? "NumPy rounds otherwise than devices do"
+                   : NULL;
     }
     return NULL;
 }
