@@ -51,6 +51,7 @@ stage_bench() {
     timeout 60 "$build/tests/c/test_cuda_elementwise" --time
     timeout 420 python3 "$source/benchmarks/gpu.py"
     timeout 120 python3 "$source/benchmarks/gpu_memory.py"
+    timeout 120 python3 "$source/benchmarks/gpu_elementwise.py"
 }
 
 stage_sweep() {
