@@ -1,5 +1,4 @@
-"""add, subtract, multiply and divide on a GPU: arrays that live there, pinned and ordinary ones, beside
-NumPy, CuPy, torch, and the copy engine.
+"""add, subtract, multiply and divide on a GPU, of arrays in all kinds of memory, beside others.
 
     python benchmarks/gpu_elementwise.py [part ...]      # parts: see PARTS; all without any
 
@@ -46,7 +45,7 @@ def copy_bandwidth(size=4 << 30):
         return None
     source, target = cupy.zeros(size, np.uint8), cupy.empty(size, np.uint8)
     seconds = _device_seconds(lambda: target.data.copy_from_device_async(source.data, size))
-    del source, target
+    source = target = None
     free_peers()
     return 2 * size / seconds
 
@@ -100,12 +99,9 @@ def part_resident():
         rates = {name: moved / of / 1e9 for name, of in seconds.items()}
         share = moved / seconds["ours"] / copy if copy else None
         missed = "MISSED" if share is not None and share < LEAST_OF_COPY else ""
-        shown = [
-            f"{rates[name]:.0f}" if name in rates else "-" for name in ("ours", "cupy", "torch")
-        ]
-        rows.append(
-            (f"{op} {NAMES[dtype]} {n:.0e}", *shown, f"{share:.3f}" if share else "-", missed)
-        )
+        shown = [f"{rates.get(name, 0):.0f}" for name in ("ours", "cupy", "torch")]
+        of_copy = f"{share:.3f}" if share else "-"
+        rows.append((f"{op} {NAMES[dtype]} {n:.0e}", *shown, of_copy, missed))
     title = "resident managed arrays, GB/s"
     if copy:
         title += f"; a copy on the device {copy / 1e9:.0f}"
@@ -168,7 +164,7 @@ def part_host():
 
 
 def part_alternating():
-    """NumPy reads each result: what the program takes per step, unasked, beside all on the processor."""
+    """NumPy reads each result: what a step of the program takes, unasked."""
     rows = []
     for n in (1000, 10**6, 10**8):
         steps = max(3, min(300, 10**8 // n))

@@ -1,8 +1,10 @@
 """Element-wise calls on a device: results to the bit, what they raise, where they are computed."""
 
 import itertools
+import runpy
 import threading
 import warnings
+from pathlib import Path
 
 import _numc_test
 import numpy as np
@@ -431,3 +433,20 @@ def test_small_and_ordinary_calls_start_nothing():
         "print(json.dumps(['cuda' in maps, nc.last_call()]))"
     )
     assert run(code) == [False, None]
+
+
+EXAMPLES = Path(__file__).parent.parent / "examples" / "gpu"
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("name", ["add_three_ways", "alternating"])
+def test_examples(name, capsys):
+    nc.set_config(device=None)
+    example = runpy.run_path(str(EXAMPLES / f"{name}.py"))
+    example["main"](100_000)
+    said = capsys.readouterr().out
+    if name == "alternating":
+        assert "the hottest point is 0." in said
+    else:
+        assert said.count(" ms") == 4
+        assert said.count("one element 5") == 3

@@ -147,7 +147,7 @@ bool elementwise_offload_begin(const struct ufunc_call *call, npy_intp n, bool o
     const int device = options_in_effect().device;
     offload->is_forced = device >= OFFLOAD_DEVICE;
     offload->device = offload->is_forced ? device - OFFLOAD_DEVICE : 0;
-    if (n == 0 || (!offload->is_forced && !device_memory_in_use)) {
+    if (n == 0 || (device == OFFLOAD_AUTO && !device_memory_in_use)) {
         return false;
     }
     offload->task = (struct elementwise_task){.policy = &policy_in_use};
