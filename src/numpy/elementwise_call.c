@@ -223,30 +223,31 @@ static bool offload_one_loop(const struct ufunc_call *call, struct call_plan *pl
     return true;
 }
 
-static __attribute__((noinline)) bool offload(const struct ufunc_call *call, struct call_plan *plan,
-                                              PyObject **result)
+/* With a plan of its own: that of other calls stays in registers. */
+static __attribute__((noinline)) bool offload(const struct ufunc_call *call, PyObject **result)
 {
+    struct call_plan plan;
+    make_plan(call, &plan);
     struct elementwise_offload to_device;
     PyArrayObject *out = call->array[ELEMENTWISE_INPUTS];
-    const bool is_one_loop = plan->way == AT_ONCE || plan->way == ONE_LOOP;
+    const bool is_one_loop = plan.way == AT_ONCE || plan.way == ONE_LOOP;
     const bool fits =
         is_one_loop || out == NULL || (array_is_injective(out) && output_is_independent(call));
-    const npy_intp n = is_one_loop ? plan->n : operands_size(call->array, ELEMENTWISE_OPERANDS);
+    const npy_intp n = is_one_loop ? plan.n : operands_size(call->array, ELEMENTWISE_OPERANDS);
     if (!elementwise_offload_begin(call, n, !fits, &to_device)) {
         return false;
     }
-    return is_one_loop ? offload_one_loop(call, plan, &to_device, result)
+    return is_one_loop ? offload_one_loop(call, &plan, &to_device, result)
                        : iterator_run_on_device(call, &to_device, result);
 }
 
 bool elementwise_call(const struct ufunc_call *call, PyObject **result)
 {
-    struct call_plan plan;
-    make_plan(call, &plan);
-    if (elementwise_offload_is_possible() && call->table->device_op >= 0 &&
-        offload(call, &plan, result)) {
+    if (elementwise_offload_is_possible() && call->table->device_op >= 0 && offload(call, result)) {
         return true;
     }
+    struct call_plan plan;
+    make_plan(call, &plan);
     if (call->row->loop->engine.allows_threads != NULL && PyErr_Occurred()) {
         *result = NULL; /* a signal handler raised while it was asked */
         return true;

@@ -21,9 +21,10 @@ struct elementwise_offload {
 /* Whether a call of a ufunc that has a kernel may be one: else nothing more is looked at. */
 static inline bool elementwise_offload_is_possible(void)
 {
-    return options_in_blocks() ||
-           atomic_load_explicit(&options_name_device, memory_order_relaxed) ||
-           atomic_load_explicit(&device_memory_in_use, memory_order_relaxed);
+    const int blocks = atomic_load_explicit(&options_open_blocks, memory_order_relaxed);
+    const int named = atomic_load_explicit(&options_name_device, memory_order_relaxed);
+    const int memory = atomic_load_explicit(&device_memory_in_use, memory_order_relaxed);
+    return __builtin_expect((blocks | named | memory) != 0, 0);
 }
 
 /* Whether a device is to compute the call, of n elements; `overlaps`: the order of its elements matters. If not,
