@@ -48,7 +48,7 @@ static struct strided turned(struct strided operand)
 }
 
 /* A result that is stored by columns is that of the transposed product. */
-static struct product by_rows(const struct product *product, ptrdiff_t size)
+static struct product stored_by_rows(const struct product *product, ptrdiff_t size)
 {
     const struct strided *c = &product->c;
     struct product x = *product;
@@ -66,7 +66,7 @@ static bool describe(struct device *device, const struct matmul_task *task,
                      struct resident *resident)
 {
     const ptrdiff_t size = (ptrdiff_t)task->type.size;
-    const struct product x = by_rows(&task->product, size);
+    const struct product x = stored_by_rows(&task->product, size);
     if (device->no_managed != NULL || !place(device, &x.a, size, x.batch, x.m, x.k, &resident->a) ||
         !place(device, &x.b, size, x.batch, x.k, x.n, &resident->b) ||
         !place(device, &x.c, size, x.batch, x.m, x.n, &resident->c) ||
