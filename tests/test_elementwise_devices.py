@@ -23,6 +23,7 @@ LAYOUTS = {
     "transposed": lambda a, b: (a.T, b.T.copy()),
     "crossed": lambda a, b: (a.T, np.ascontiguousarray(b.T)),
     "reversed rows": lambda a, b: (a[::-1], b[::-1].copy()),
+    "backwards": lambda a, b: (a.ravel()[::-1], b.ravel()[::-1]),
     "a row for all": lambda a, b: (a, b[:1]),
     "a column for all": lambda a, b: (a, b[..., :1]),
     "one element": lambda a, b: (a, b.ravel()[:1]),

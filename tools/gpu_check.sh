@@ -70,6 +70,11 @@ for dtype in "?bilefdFD":
         for gemm in ["auto", "tiled"]:
             with nc.config(gemm=gemm):
                 nc.matmul(a, b)
+    for memory in ["system", "pinned", "managed"]:
+        with nc.config(memory=memory):
+            a = (rng.random((300, 701)) * 3).astype(dtype)
+            for x in [a, a.T, a[:, ::2], a[::-1], a[:1] + a, a[1:]]:
+                nc.multiply(x, x)
         for memory in ["pinned", "managed"]:
             with nc.config(memory=memory):
                 c, d = a.copy(), b.copy()

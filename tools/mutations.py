@@ -29,11 +29,52 @@ TESTS = [
     "test_device_memory.py",
     "test_resident.py",
     "test_sharing.py",
+    "test_elementwise_devices.py",
     "test_fuzz.py",
 ]
 
 # name: file, what it says, what it shall say
 MUTATIONS = {
+    "a failed call in place": (
+        "src/numpy/elementwise_offload.c",
+        "!(in_place && report->began) &&",
+        "!(in_place && false) &&",
+    ),
+    "managed memory after the loss of its device": (
+        "src/numpy/elementwise_offload.c",
+        "!(status == STATUS_LOST && is_managed);",
+        "(is_managed || !is_managed);",
+    ),
+    "exceptions of element-wise work": (
+        "src/device/device_elementwise.c",
+        "raised |= (words[i] != 0 ? 1U : 0U) << i;",
+        "raised |= (words[i] == 2 ? 1U : 0U) << i;",
+    ),
+    "pieces of a range": (
+        "src/device/element_pieces.c",
+        "const ptrdiff_t first = index % pieces->ranges * pieces->range;",
+        "const ptrdiff_t first = index % pieces->ranges * (pieces->range + 1);",
+    ),
+    "slots in use": (
+        "src/device/device_elementwise.c",
+        "    if (status == STATUS_OK && !happened) {\n        status = device->wait",
+        "    if (false) {\n        status = device->wait",
+    ),
+    "programs that alternate": (
+        "src/device/last_use.c",
+        "        calls_left = 1 << before;",
+        "        calls_left = 0;",
+    ),
+    "what the processor used": (
+        "src/numpy/elementwise_offload.c",
+        "note(call->array[i], LAST_USE_PROCESSOR);",
+        "note(call->array[i], LAST_USE_DEVICE);",
+    ),
+    "products of complex numbers that run backwards": (
+        "src/numpy/elementwise_offload.c",
+        "(work->fuses && runs_backwards(call))",
+        "(work->fuses && !work->fuses)",
+    ),
     "kept zeros": (
         "src/memory/kept_blocks.c",
         "if (!is_lazy || madvise(block->data, block->capacity, MADV_DONTNEED) != 0) {",

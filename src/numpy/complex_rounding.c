@@ -26,7 +26,7 @@ enum { SAMPLES = 16 };
                                                                                                    \
     static enum complex_rounding name##_rounding(const struct elementwise *loop, bool divides)     \
     {                                                                                              \
-        real a[SAMPLES][2], b[SAMPLES][2], result[SAMPLES][2];                                     \
+        real a[SAMPLES][2] = {{0}}, b[SAMPLES][2] = {{0}}, result[SAMPLES][2];                     \
         uint32_t random = 1;                                                                       \
         for (int i = 0; i < 4 * SAMPLES; i++) {                                                    \
             random = random * 1664525u + 1013904223u;                                              \
