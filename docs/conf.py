@@ -201,7 +201,8 @@ html_theme_options = {
     "pygments_light_style": "default",
     "pygments_dark_style": "github-dark",
 }
-html_sidebars = dict.fromkeys(("index", "start", "figures", "comparison", "changes", "security"), [])
+without_sidebar = ("index", "start", "figures", "comparison", "changes", "security")
+html_sidebars = {page: [] for page in without_sidebar}
 highlight_language = "none"  # of blocks that name none
 html_show_sourcelink = False
 html_copy_source = False

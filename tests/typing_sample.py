@@ -22,6 +22,14 @@ takes_ufunc(nc.hypot)
 takes_ufunc(exp)
 takes_ufunc(parallel(np.sin))
 
+a = np.ones((3, 3))
+called: Any = nc.add(a, a), nc.add(a, 2), nc.add(1.0, 2), nc.matmul(a, a), nc.divmod(a, 2)
+nc.add(a, a, out=a)
+nc.add(a, a, where=a > 0, out=(a,))
+nc.exp(a, out=a)
+methods: Any = nc.add.accumulate(a), nc.add.reduceat(a, [0, 1]), nc.multiply.outer(a, a)
+nc.add.at(a, [0], 1)
+
 name: str = nc.add.__name__
 inputs: int = nc.matmul.nin
 total: Any = nc.add.reduce(np.arange(5))
