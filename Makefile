@@ -10,7 +10,7 @@ build := $(CURDIR)/build
 # Meson finds numpy-config and ninja, and pytest the tools it starts, by PATH.
 in_venv := PATH="$(venv)/bin:$$PATH"
 pip := $(venv)/bin/pip --disable-pip-version-check install --quiet $(SETUP_ARGS:%=-Csetup-args=%)
-sphinx := $(venv)/bin/python -m sphinx --quiet --fail-on-warning --keep-going -n -d "$(build)-docs/doctrees"
+sphinx := $(venv)/bin/python -m sphinx --quiet --fail-on-warning --keep-going -d "$(build)-docs/doctrees"
 c_files := $(wildcard src/*/*.[ch] src/*/*/*.[ch] src/*/*/*.cu src/*/_template/src/*/*.c tests/*/*.[ch])
 c_files += $(wildcard $(addprefix examples/tutorial/*/*.,c h cpp cu cuh))
 

@@ -36,12 +36,10 @@ extensions = [
     "sphinx.ext.doctest",
     "sphinx.ext.mathjax",
 ]
-exclude_patterns = ["README.md"]
 
 # ---- Markdown: pages read on the site as in the repository ----
 
 myst_heading_anchors = 4  # links to headings, as repository sites make them
-myst_enable_extensions = ["colon_fence"]
 # Pages of the site that are files elsewhere in the repository: docs/<page>.md includes them.
 INCLUDED = {
     "README.md": "index",
@@ -98,9 +96,7 @@ def read_included(app, path, page, content):
 
 # ---- the API ----
 
-numpydoc_class_members_toctree = False
 numpydoc_show_class_members = False
-numpydoc_xref_param_type = False
 autodoc_member_order = "bysource"
 add_function_parentheses = False
 add_module_names = False
@@ -201,11 +197,10 @@ html_theme_options = {
     "pygments_light_style": "default",
     "pygments_dark_style": "github-dark",
 }
-without_sidebar = ("index", "start", "figures", "comparison", "changes", "security")
+without_sidebar = ["index", "start", "figures", "comparison", "changes", "security", "examples/*"]
 html_sidebars = {page: [] for page in without_sidebar}
 highlight_language = "none"  # of blocks that name none
 html_show_sourcelink = False
-html_copy_source = False
 
 
 def setup(app):

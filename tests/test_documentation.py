@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pages
@@ -43,8 +44,12 @@ def test_python_runs(tmp_path, path, need):
     if need and not NEEDS[need]():
         pytest.skip(f"needs {need}")
     code = [b.text for b in pages.blocks(path) if b.language == "python" and b.needs in ("", need)]
+    code = "\n".join(code)
+    for package in re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE):
+        if find_spec(package) is None:
+            pytest.skip(f"needs {package}")
     program = tmp_path / "program.py"
-    program.write_text("\n".join(code), encoding="utf-8")
+    program.write_text(code, encoding="utf-8")
     command = [sys.executable, program]
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, timeout=pages.SECONDS
