@@ -97,10 +97,12 @@ def set_config(**options):
         the CPUs that the calling thread may run on, the control group's CPU quota rounded up, and
         what OpenMP allows the calling thread (``OMP_NUM_THREADS``, threadpoolctl).
     device : {'auto', 'cpu', 'cuda', 'cuda:0', ..., 'cuda:15'} or None, optional
-        Where `matmul` is computed. ``'auto'``, which None means: where it is done sooner; a GPU is
-        started once the time lost without it exceeds what starting it takes. ``'cuda'``: on the
-        first GPU; a call that cannot be computed there raises. Long double and Python objects are
-        computed on the CPU all the same, and so is every other ufunc.
+        Where `matmul`, `add`, `subtract`, `multiply` and `divide` are computed. ``'auto'``, which
+        None means: products where it is done sooner, the others where managed memory (`memory`)
+        lies that they read and write; a GPU is started once the time lost without it exceeds what
+        starting it takes. ``'cuda'``: on the first GPU; a call that cannot be computed there
+        raises. Long double and Python objects are computed on the CPU all the same, and so is
+        every other ufunc.
     precision : {'ieee', 'tf32', 'bf16'} or None, optional
         How a GPU multiplies single precision. ``'ieee'``, which None means: as it is. The others
         cut off mantissas before they multiply, which is faster. The CPU always computes ``'ieee'``.
@@ -215,6 +217,8 @@ def get_config():
 
 def last_call():
     """Return what the calling thread's last call of `matmul` did.
+
+    Or of `add`, `subtract`, `multiply` or `divide`, once a device or its memory was asked for.
 
     Returns
     -------

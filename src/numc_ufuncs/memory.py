@@ -63,6 +63,12 @@ def prefetch(array, device):
         If its memory is not managed, or the device is none of these.
     RuntimeError
         If the GPU fails.
+
+    Examples
+    --------
+    >>> with nc.config(memory="managed"):  # doctest: +SKIP
+    ...     x = nc.matmul(np.ones((1000, 1000)), np.ones((1000, 1000)))
+    >>> nc.memory.prefetch(x, "cpu")  # doctest: +SKIP
     """
     if device not in ("cpu", "cuda"):
         raise ValueError(f"device must be 'cpu' or 'cuda': got {device!r}")
