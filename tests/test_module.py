@@ -97,7 +97,9 @@ except ImportError as error:
 else:
     raise AssertionError("it was imported")
 '''
-result = interpreters.run_string(interpreters.create({options}), code)
+interpreter = interpreters.create({options})
+result = interpreters.run_string(interpreter, code)
+interpreters.destroy(interpreter)
 assert result is None, result
 """
 
