@@ -394,7 +394,7 @@ def table(rows):
     """Lines of the table, one for each row."""
     lines = [
         f"{'case':20} {'n':>13} {'NumPy':>9} {'ours':>9} {'ratio':>6} {'cold':>6}"
-        f" {'NumPy':>6} {'ours':>6} {'':7} {'of limit':>8}"
+        f" {'NumPy':>6} {'ours':>6} {'rate':7} {'of limit':>8}"
     ]
     for row in rows:
         share, cold_ratio = row["share_of_limit"], row["cold_ratio"]
@@ -427,7 +427,7 @@ def plot(bench, path):
     """Draw GB/s of add and GOP/s of matmul over the size, both sides and the limit."""
     from matplotlib.figure import Figure  # optional: the extra `plot`
 
-    figure = Figure(figsize=(10, 4), layout="constrained")
+    figure = Figure(figsize=(12, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     machine = bench.machine
     _draw_rates(left, [row for row in bench.rows if row["op"] == "add"], "output")
@@ -440,7 +440,10 @@ def plot(bench, path):
         axes.set(xscale="log", yscale="log")
         axes.yaxis.set_major_formatter("{x:g}")
         axes.grid(which="both", linewidth=0.3)
-        axes.legend()
+        axes.legend(loc="upper left", bbox_to_anchor=(1, 1))  # beside the lines, not on them
+    sizes = sorted({row["n"] for row in bench.rows if row["op"] == "matmul"})
+    right.set_xticks(sizes, sizes)
+    right.set_xticks([], minor=True)
     versions = f"numc_ufuncs {machine['version']}, NumPy {machine['numpy']}"
     figure.suptitle(f"{versions}, {machine['cpu']}, {machine['threads']} threads")
     figure.savefig(path)
