@@ -3,7 +3,7 @@
 # Each kernel library must define its table, and no global symbol without the name of its instruction
 # set: of two copies of a function that are compiled with different flags, the linker keeps one, and
 # older processors would meet instructions that they lack. And nothing element-wise may be fused: a*b+c would then round differently per
-# instruction set. Products of matrices are, where they fuse, exact or fused by BLAS as well.
+# instruction set. Products of matrices are, where they fuse, exact or fused by BLAS as well; so is linear algebra.
 set -euo pipefail
 
 if [ $# -lt 1 ] || [ ! -d "$1" ]; then
@@ -13,7 +13,7 @@ fi
 prefix=${2-}
 status=0
 checked=0
-for library in "$1"/src/kernels/lib{kernels,matmul}_*.a; do
+for library in "$1"/src/kernels/lib{kernels,linalg,matmul}_*.a; do
     [ -e "$library" ] || continue
     table=$(basename "$library" .a)
     table=${table#lib}

@@ -1,4 +1,4 @@
-/* Problems for the kernels of small matrices, and whether a result is one, in long double. */
+/* Problems for the kernels of small matrices. */
 #ifndef NUMC_SMALL_MATRICES_H
 #define NUMC_SMALL_MATRICES_H
 
@@ -39,6 +39,7 @@ static struct problem problem_of(const struct linalg_dtype *dtype, const struct 
     const size_t item = dtype->item_size, real = item / (is_complex ? 2 : 1);
     const struct shape square = {n, n, item, is_complex}, scalar = {1, 1, item, is_complex};
     const struct shape right = {n, columns, item, is_complex}, vector = {n, 1, item, is_complex};
+    const struct shape reals = {n, 1, real, false};
     struct problem problem = {row->gufunc, row->kernel,      n, columns, 1,
                               2,           {square, square}, 0, 0,       0};
     problem.epsilon = real == sizeof(float) ? FLT_EPSILON : DBL_EPSILON;
@@ -54,13 +55,44 @@ static struct problem problem_of(const struct linalg_dtype *dtype, const struct 
         problem.operands = 3;
         problem.shapes[1] = scalar;
         problem.shapes[2] = (struct shape){1, 1, real, false};
+    } else if (strncmp(row->gufunc, "eigvalsh", 8) == 0 || strcmp(row->gufunc, "svd") == 0 ||
+               strcmp(row->gufunc, "svd_n") == 0) {
+        problem.shapes[1] = reals;
+    } else if (strncmp(row->gufunc, "eigh", 4) == 0) {
+        problem.operands = 3;
+        problem.shapes[1] = reals;
+        problem.shapes[2] = square;
+    } else if (strncmp(row->gufunc, "svd_", 4) == 0) {
+        problem.operands = 4;
+        problem.shapes[2] = reals;
+        problem.shapes[3] = square;
     }
     return problem;
+}
+
+static bool is_eigen(const struct problem *problem)
+{
+    return strncmp(problem->name, "eig", 3) == 0;
+}
+
+static bool is_svd(const struct problem *problem)
+{
+    return strncmp(problem->name, "svd", 3) == 0;
 }
 
 static bool is_cholesky(const struct problem *problem)
 {
     return strncmp(problem->name, "cholesky", 8) == 0;
+}
+
+static bool is_hermitian(const struct problem *problem)
+{
+    return is_cholesky(problem) || is_eigen(problem);
+}
+
+static bool reads_upper(const struct problem *problem)
+{
+    return strcmp(problem->name + strlen(problem->name) - 3, "_up") == 0;
 }
 
 static exact get(const struct shape *shape, const char *matrix, ptrdiff_t i, ptrdiff_t j)
@@ -141,7 +173,8 @@ static void fill_hermitian(const struct problem *problem, char *matrix)
     for (ptrdiff_t i = 0; i < problem->n; i++) {
         for (ptrdiff_t j = 0; j <= i; j++) {
             const exact x =
-                i == j ? (exact)(2 * problem->n + random_real()) : random_number(shape->is_complex);
+                i == j ? (exact)((is_cholesky(problem) ? 2 * problem->n : 0) + random_real())
+                       : random_number(shape->is_complex);
             put(shape, matrix, i, j, x);
             put(shape, matrix, j, i, conjl(x));
         }
@@ -154,15 +187,14 @@ static void fill_input(const struct problem *problem, int input, ptrdiff_t index
     const struct shape *shape = &problem->shapes[input];
     const enum matrix_kind kind = input == 0 ? kind_of(index, problem->n) : ORDINARY;
     const ptrdiff_t n = problem->n, row = (ptrdiff_t)random_below((size_t)n);
-    const bool up = strcmp(problem->name, "cholesky_up") == 0;
-    const ptrdiff_t column =
-        is_cholesky(problem) ? (up ? n - 1 : 0) : (ptrdiff_t)random_below((size_t)n);
+    const ptrdiff_t column = is_hermitian(problem) ? (reads_upper(problem) ? n - 1 : 0)
+                                                   : (ptrdiff_t)random_below((size_t)n);
     for (ptrdiff_t i = 0; i < shape->rows; i++) {
         for (ptrdiff_t j = 0; j < shape->columns; j++) {
             put(shape, matrix, i, j, random_number(shape->is_complex));
         }
     }
-    if (input == 0 && is_cholesky(problem)) {
+    if (input == 0 && is_hermitian(problem)) {
         fill_hermitian(problem, matrix);
     }
     for (ptrdiff_t i = 0; i < shape->rows && input == 0; i++) {
@@ -172,7 +204,7 @@ static void fill_input(const struct problem *problem, int input, ptrdiff_t index
             const exact x = get(shape, matrix, i, j);
             switch (kind) {
             case SCALED:
-                put(shape, matrix, i, j, x * (is_cholesky(problem) ? both : scale));
+                put(shape, matrix, i, j, x * (is_hermitian(problem) ? both : scale));
                 break;
             case NOT_A_NUMBER:
                 put(shape, matrix, i, j, i == row && j == column ? (exact)NAN : x);
@@ -200,158 +232,12 @@ static void fill_input(const struct problem *problem, int input, ptrdiff_t index
     }
 }
 
-/* An element of the matrix that is meant: cholesky reads one triangle. */
+/* An element of the matrix that is meant: of Hermitian ones one triangle is read. */
 static exact element_of(const struct problem *problem, const char *matrix, ptrdiff_t i, ptrdiff_t j)
 {
-    const bool up = strcmp(problem->name, "cholesky_up") == 0;
-    return is_cholesky(problem) && (up ? i > j : i < j)
+    return is_hermitian(problem) && (reads_upper(problem) ? i > j : i < j)
                ? conjl(get(&problem->shapes[0], matrix, j, i))
                : get(&problem->shapes[0], matrix, i, j);
-}
-
-/* The inverse and the determinant, by Gauss-Jordan elimination. Returns whether there is one. */
-static bool invert(const struct problem *problem, const char *matrix, exact *inverse, exact *det)
-{
-    const ptrdiff_t n = problem->n;
-    exact a[MOST_ORDER][2 * MOST_ORDER];
-    *det = 1;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        for (ptrdiff_t j = 0; j < n; j++) {
-            a[i][j] = element_of(problem, matrix, i, j);
-            a[i][n + j] = i == j ? 1 : 0;
-        }
-    }
-    for (ptrdiff_t k = 0; k < n; k++) {
-        ptrdiff_t pivot = k;
-        for (ptrdiff_t i = k + 1; i < n; i++) {
-            pivot = cabsl(a[i][k]) > cabsl(a[pivot][k]) ? i : pivot;
-        }
-        if (!(cabsl(a[pivot][k]) > 0)) {
-            return false;
-        }
-        for (ptrdiff_t j = 0; j < 2 * n; j++) {
-            const exact x = a[k][j];
-            a[k][j] = a[pivot][j];
-            a[pivot][j] = x;
-        }
-        *det *= pivot == k ? a[k][k] : -a[k][k];
-        for (ptrdiff_t i = 0; i < n; i++) {
-            const exact factor = a[i][k] / a[k][k];
-            for (ptrdiff_t j = k; j < 2 * n && i != k; j++) {
-                a[i][j] -= factor * a[k][j];
-            }
-        }
-        for (ptrdiff_t j = 2 * n - 1; j >= k; j--) {
-            a[k][j] /= a[k][k];
-        }
-    }
-    for (ptrdiff_t i = 0; i < n * n; i++) {
-        inverse[i] = a[i / n][n + i % n];
-    }
-    return true;
-}
-
-/* a x = b, up to the rounding errors that elimination may have. */
-static void check_product(const struct problem *problem, const char *a, const char *x,
-                          const char *b, const struct shape *shape)
-{
-    for (ptrdiff_t j = 0; j < shape->columns; j++) {
-        for (ptrdiff_t i = 0; i < problem->n; i++) {
-            exact rest = b != NULL ? get(shape, b, i, j) : (exact)(i == j);
-            long double sizes = cabsl(rest);
-            for (ptrdiff_t k = 0; k < problem->n; k++) {
-                const exact term = get(&problem->shapes[0], a, i, k) * get(shape, x, k, j);
-                rest -= term;
-                sizes += cabsl(term);
-            }
-            expect(cabsl(rest) <= 16 * problem->n * problem->epsilon * sizes,
-                   "%s, n %td: a x - b = %Lg, of numbers of %Lg", problem->name, problem->n,
-                   cabsl(rest), sizes);
-        }
-    }
-}
-
-static void check_factor(const struct problem *problem, const char *a, const char *factor)
-{
-    const struct shape *shape = &problem->shapes[0];
-    const bool up = strcmp(problem->name, "cholesky_up") == 0;
-    for (ptrdiff_t i = 0; i < problem->n; i++) {
-        for (ptrdiff_t j = 0; j < problem->n; j++) {
-            exact sum = 0;
-            for (ptrdiff_t k = 0; k < problem->n; k++) {
-                const exact x = up ? get(shape, factor, k, i) : get(shape, factor, i, k);
-                const exact y = up ? get(shape, factor, k, j) : get(shape, factor, j, k);
-                sum += up ? conjl(x) * y : x * conjl(y);
-            }
-            const long double scale =
-                sqrtl(creall(get(shape, a, i, i)) * creall(get(shape, a, j, j)));
-            expect(cabsl(sum - get(shape, a, i, j)) <= 8 * problem->n * problem->epsilon * scale,
-                   "%s, n %td: a[%td][%td]", problem->name, problem->n, i, j);
-            const exact x = get(shape, factor, i, j);
-            expect(i == j ? creall(x) > 0 && cimagl(x) == 0 : (up ? i < j : i > j) || x == 0,
-                   "%s, n %td: shape of the factor", problem->name, problem->n);
-        }
-    }
-}
-
-static void check_determinant(const struct problem *problem, char *const operands[], exact det,
-                              long double tolerance)
-{
-    const exact first = get(&problem->shapes[1], operands[1], 0, 0);
-    if (problem->operands == 2) {
-        expect(cabsl(first - det) <= tolerance * cabsl(det), "%s, n %td: %Lg instead of %Lg",
-               problem->name, problem->n, creall(first), creall(det));
-        return;
-    }
-    const long double log_det = logl(cabsl(det));
-    const long double found = creall(get(&problem->shapes[2], operands[2], 0, 0));
-    expect(cabsl(first - det / cabsl(det)) <= tolerance, "%s, n %td: sign", problem->name,
-           problem->n);
-    expect(fabsl(found - log_det) <= tolerance + problem->epsilon * fabsl(log_det),
-           "%s, n %td: %Lg instead of %Lg", problem->name, problem->n, found, log_det);
-}
-
-/* Whether det has a result that is far from over- and underflow. */
-static bool is_in_range(const struct problem *problem, exact det)
-{
-    return strcmp(problem->name, "det") != 0 ||
-           (cabsl(det) > problem->smallest * 16 && cabsl(det) < problem->largest / 16);
-}
-
-/* The result of one matrix, or that it is left to LAPACK. */
-static void check_result(const struct problem *problem, ptrdiff_t index, char *const operands[],
-                         bool left)
-{
-    exact inverse[MOST_ORDER * MOST_ORDER], det;
-    const struct shape *square = &problem->shapes[0];
-    const bool regular = invert(problem, operands[0], inverse, &det);
-    /* How many times larger relative errors of the determinant are than those of elements. */
-    long double growth = regular ? 0 : (long double)INFINITY;
-    for (ptrdiff_t i = 0; i < problem->n && regular; i++) {
-        for (ptrdiff_t j = 0; j < problem->n; j++) {
-            growth += cabsl(element_of(problem, operands[0], i, j) * inverse[j * problem->n + i]);
-        }
-    }
-    if (!(growth * problem->epsilon < 0x1p-4L)) {
-        expect(left, "%s, n %td: irregular, but not left", problem->name, problem->n);
-        return;
-    }
-    const enum matrix_kind kind = kind_of(index, problem->n);
-    const bool is_ordinary = growth * problem->epsilon < 0x1p-12L && is_in_range(problem, det) &&
-                             kind != SUBNORMAL && (kind != SCALED || problem->n <= 8);
-    expect(!left || !is_ordinary, "%s, n %td: left", problem->name, problem->n);
-    if (left) {
-        return;
-    }
-    if (is_cholesky(problem)) {
-        check_factor(problem, operands[0], operands[1]);
-    } else if (strcmp(problem->name, "inv") == 0) {
-        check_product(problem, operands[0], operands[1], NULL, square);
-    } else if (problem->inputs == 2) {
-        check_product(problem, operands[0], operands[2], operands[1], &problem->shapes[1]);
-    } else {
-        check_determinant(problem, operands, det, 8 * problem->epsilon * growth);
-    }
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* Every kernel for stacks of small matrices of one instruction set against long double.
  * Usage: test_linalg [--quick] [ISA]; without an ISA all that this processor has. --quick tries fewer
  * layouts, for emulators and sanitizers. */
-#include "small_matrices.h"
+#include "small_results.h"
 
 #include "expect.h"
 #include "kernels/kernels.h"

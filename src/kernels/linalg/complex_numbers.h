@@ -25,6 +25,11 @@ INLINE vector real_part(number x)
     return x.re;
 }
 
+INLINE number conjugate(number x)
+{
+    return (number){x.re, -x.im};
+}
+
 INLINE number select_numbers(vector_mask mask, number if_true, number if_false)
 {
     return (number){select_lanes(mask, if_true.re, if_false.re),
@@ -100,9 +105,15 @@ INLINE number_sum added_sums(const number_sum *x, const number_sum *y)
                         x->re_im + y->re_im};
 }
 
+INLINE number number_of_sum(number_sum sum)
+{
+    return (number){sum.re_re + sum.im_im, sum.im_re - sum.re_im};
+}
+
 INLINE number number_minus_sum(number x, number_sum sum)
 {
-    return (number){x.re - (sum.re_re + sum.im_im), x.im - (sum.im_re - sum.re_im)};
+    const number y = number_of_sum(sum);
+    return (number){x.re - y.re, x.im - y.im};
 }
 
 /* Squares of the parts might overflow or underflow: they are taken of x times a power of 2. */
@@ -130,6 +141,35 @@ INLINE number quotient(number x, const divisor *by)
 INLINE number real_quotient(number x, vector by, vector reciprocal)
 {
     return (number){vector_quotient(x.re, by, reciprocal), vector_quotient(x.im, by, reciprocal)};
+}
+
+/* As of real numbers, with the sine times a unit; and 1 - cosine. */
+typedef struct complex_rotation {
+    number sine;
+    vector loss;
+} rotation;
+
+INLINE vector amount_of(number x)
+{
+    return absolute_value(x);
+}
+
+/* `x` is a unit times `amount`, which is 0 only in lanes that are not rotated. */
+INLINE rotation rotation_of(vector sine, vector half, number x, vector amount)
+{
+    const vector factor = sine / amount;
+    return (rotation){{x.re * factor, x.im * factor}, sine * half};
+}
+
+INLINE void rotate(const rotation *by, vector_mask active, number *x, number *y)
+{
+    const number a = *x, b = *y, w = by->sine;
+    const vector re = plus_product(plus_product(w.re * b.re, w.im, b.im), by->loss, a.re);
+    const vector im = plus_product(minus_product(w.re * b.im, w.im, b.re), by->loss, a.im);
+    const vector other_re = minus_product(minus_product(w.re * a.re, w.im, a.im), by->loss, b.re);
+    const vector other_im = minus_product(plus_product(w.re * a.im, w.im, a.re), by->loss, b.im);
+    *x = select_numbers(active, (number){a.re - re, a.im - im}, a);
+    *y = select_numbers(active, (number){b.re + other_re, b.im + other_im}, b);
 }
 
 #endif

@@ -61,12 +61,11 @@ INLINE vector_mask slogdet_group(const struct linalg_stack *stack, const struct 
     const vector distance = absolute_value(pivots_product);
     number sign = real_quotient(pivots_product, distance, splat(1) / distance);
     store_numbers(&stack->operand[1], group, 1, 1, &sign);
-    struct lane_addresses to;
-    find_addresses(&stack->operand[2], group, &to);
-    for (int lane = 0; lane < group->lanes; lane++) {
-        const element log_det = (element)log_of_scaled((double)distance[lane], (int)exponent[lane]);
-        memcpy(to.of[lane], &log_det, sizeof log_det);
+    vector log_det;
+    for (int lane = 0; lane < LANES; lane++) {
+        log_det[lane] = (element)log_of_scaled((double)distance[lane], (int)exponent[lane]);
     }
+    store_reals(&stack->operand[2], group, 1, &log_det);
     return check.irregular;
 }
 

@@ -4,7 +4,7 @@
 
 #include "lane_transpose.h"
 
-/* Order of a matrix: up to here LAPACK is slower, and two matrices take no more than 80 KB of the stack. */
+/* Order of a matrix: up to here LAPACK is slower, and the workspace has room for two matrices. */
 enum { MOST_N = LANE_BYTES >= 32 && PARTS == 1 ? 24 : 16 };
 _Static_assert(2 * MOST_N * MOST_N * sizeof(number) <= LINALG_WORKSPACE_BYTES, "two matrices");
 
@@ -113,6 +113,21 @@ NOINLINE void store_numbers(const struct linalg_operand *x, const struct lane_gr
                               group->lanes, (const vector *)(from + i * columns + j) + part);
             }
         }
+    }
+}
+
+/* A vector of real numbers. */
+NOINLINE void store_reals(const struct linalg_operand *x, const struct lane_group *group,
+                          ptrdiff_t count, const vector *from)
+{
+    struct lane_addresses to;
+    find_addresses(x, group, &to);
+    if (x->row_step == (ptrdiff_t)sizeof(element)) {
+        store_line(&to, 0, count, group->lanes, from);
+        return;
+    }
+    for (ptrdiff_t i = 0; i < count; i++) {
+        store_squares(&to, i * x->row_step, 1, group->lanes, from + i);
     }
 }
 

@@ -10,6 +10,10 @@
 
 #include "cholesky.h"
 
+#include "eigenvalues.h"
+
+#include "singular_values.h"
+
 static const struct linalg_row rows[] = {
     {"inv", MOST_N, inv},
     {"solve", MOST_N, solve},
@@ -18,6 +22,16 @@ static const struct linalg_row rows[] = {
     {"slogdet", MOST_N, slogdet},
     {"cholesky_lo", MOST_N, cholesky_lo},
     {"cholesky_up", MOST_N, cholesky_up},
+    {"eigh_lo", MOST_N_OF_VECTORS, eigh_lo},
+    {"eigh_up", MOST_N_OF_VECTORS, eigh_up},
+    {"eigvalsh_lo", MOST_N_OF_VALUES, eigvalsh_lo},
+    {"eigvalsh_up", MOST_N_OF_VALUES, eigvalsh_up},
+    {"svd_f", MOST_N_OF_SINGULAR, svd_f},
+    {"svd_s", MOST_N_OF_SINGULAR, svd_f},
+    {"svd", MOST_N_OF_SINGULAR_VALUES, svd},
+    {"svd_n_f", MOST_N_OF_SINGULAR, svd_f}, /* NumPy 2.0's names */
+    {"svd_n_s", MOST_N_OF_SINGULAR, svd_f},
+    {"svd_n", MOST_N_OF_SINGULAR_VALUES, svd},
     {NULL, 0, NULL},
 };
 

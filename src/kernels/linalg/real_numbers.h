@@ -23,6 +23,11 @@ INLINE vector real_part(number x)
     return x;
 }
 
+INLINE number conjugate(number x)
+{
+    return x;
+}
+
 INLINE number select_numbers(vector_mask mask, number if_true, number if_false)
 {
     return select_lanes(mask, if_true, if_false);
@@ -89,6 +94,11 @@ INLINE number_sum added_sums(const number_sum *x, const number_sum *y)
     return (number_sum){x->re + y->re};
 }
 
+INLINE number number_of_sum(number_sum sum)
+{
+    return sum.re;
+}
+
 INLINE number number_minus_sum(number x, number_sum sum)
 {
     return x - sum.re;
@@ -107,6 +117,32 @@ INLINE number quotient(number x, const divisor *by)
 INLINE number real_quotient(number x, vector by, vector reciprocal)
 {
     return vector_quotient(x, by, reciprocal);
+}
+
+/* A plane rotation by the half angle's tangent: its rows are {1 - sine * half, -sine} and {sine, 1 - sine *
+ * half}. So what a small angle changes is rounded, not what it keeps. */
+typedef struct real_rotation {
+    vector sine, half;
+} rotation;
+
+/* A number as a unit times `amount`. */
+INLINE vector amount_of(number x)
+{
+    return x;
+}
+
+INLINE rotation rotation_of(vector sine, vector half, number x, vector amount)
+{
+    (void)x;
+    (void)amount;
+    return (rotation){sine, half};
+}
+
+INLINE void rotate(const rotation *by, vector_mask active, number *x, number *y)
+{
+    const vector a = *x, b = *y;
+    *x = select_lanes(active, minus_product(a, by->sine, plus_product(b, by->half, a)), a);
+    *y = select_lanes(active, plus_product(b, by->sine, minus_product(a, by->half, b)), b);
 }
 
 #endif
