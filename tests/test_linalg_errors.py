@@ -1,0 +1,41 @@
+"""Decompositions of stacks of small matrices are as exact as LAPACK's, whatever the matrices."""
+
+import numpy as np
+import pytest
+from linalg_errors import difficult, eigenvalues, errors, singular_values
+
+import numc_ufuncs as nc
+
+OF_EACH_KIND = 30
+# Gufuncs: NumPy's functions compute float32 as float64.
+GUFUNCS = {"eigh": "eigh_lo", "eigvalsh": "eigvalsh_lo", "svd": "svd_f", "svdvals": "svd"}
+OLD_NAMES = {"svd_f": "svd_n_f", "svd": "svd_n"}  # before NumPy 2.1
+# Root mean square and maximum, next to LAPACK's.
+MOST_RMS, MOST = 1.02, 1.3
+
+
+def lapacks(name):
+    module = np.linalg._umath_linalg
+    return getattr(module, name, None) or getattr(module, OLD_NAMES[name])
+
+
+def root_mean_square(x):
+    return np.sqrt(np.mean(x**2))
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8])
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("name", GUFUNCS)
+def test_errors_are_at_most_lapacks(name, dtype, n):
+    rng = np.random.default_rng([n, ord(dtype)])
+    theirs = lapacks(GUFUNCS[name])
+    ours = nc.parallel(theirs)
+    is_eigen = name.startswith("eig")
+    a = difficult(rng, dtype, OF_EACH_KIND, n, is_eigen)
+    values = (eigenvalues if is_eigen else singular_values)(a)
+    lapack, kernels = (errors(name, gufunc(a), a, values) for gufunc in (theirs, ours))
+    for what in lapack:
+        rms = root_mean_square(kernels[what]) / root_mean_square(lapack[what])
+        most = np.max(kernels[what]) / np.max(lapack[what])
+        assert rms <= MOST_RMS, f"{what}: root mean square {rms:.2f} times LAPACK's"
+        assert most <= MOST, f"{what}: at most {most:.2f} times LAPACK's"
