@@ -22,6 +22,7 @@ TESTS = [
     "test_parallel.py",
     "test_gufuncs.py",
     "test_linalg.py",
+    "test_linalg_errors.py",
     "test_threads.py",
     "test_matmul.py",
     "test_offload.py",
@@ -369,6 +370,31 @@ MUTATIONS = {
         "src/numpy/stack_loop.c",
         "call_function(call, first + i + start, end - start);",
         "call_function(call, first + i + start, 1);",
+    ),
+    "the triangle of a Hermitian matrix": (
+        "src/kernels/linalg/eigenvalues.h",
+        "a[i * n + j] = conjugate(a[j * n + i]);",
+        "a[i * n + j] = a[j * n + i] = conjugate(a[i * n + j]);",
+    ),
+    "rotations of lanes that have converged": (
+        "src/kernels/linalg/real_numbers.h",
+        "*x = select_lanes(active, minus_product",
+        "*x = select_lanes(active | ~active, minus_product",
+    ),
+    "numbers that are not rotated away": (
+        "src/kernels/linalg/eigenvalues.h",
+        "const vector least = splat(EPSILON / 4);",
+        "const vector least = splat(EPSILON * 64);",
+    ),
+    "columns that are zero": (
+        "src/kernels/linalg/singular_values.h",
+        "vectors != NULL && mask_bits(is_zero) != 0",
+        "vectors != NULL && mask_bits(is_zero) == 0",
+    ),
+    "columns next to zero": (
+        "src/kernels/linalg/singular_values.h",
+        "(at_p > least) & (at_q > least) &",
+        "(at_p > at_q - at_q) &",
     ),
     "overrides of linear algebra": (
         "src/numc_ufuncs/linalg.py",
