@@ -30,7 +30,9 @@ static bool place(struct device *device, const struct strided *operand, ptrdiff_
                    .batch_step = is_shared ? 0 : rows * columns},
         .bytes = (size_t)((is_shared ? 1 : batch) * rows * columns * size),
     };
-    return (by_rows || by_columns) && (is_shared || operand->batch_step == rows * columns * size) &&
+    const bool is_aligned = (uintptr_t)operand->data % (uintptr_t)size == 0;
+    return is_aligned && (by_rows || by_columns) &&
+           (is_shared || operand->batch_step == rows * columns * size) &&
            host_memory_of_operand(device, operand, batch, rows, columns) == HOST_MANAGED;
 }
 

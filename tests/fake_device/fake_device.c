@@ -367,8 +367,12 @@ static enum status download(struct device *device, struct stream *stream, void *
                                    .from_step = rows.bytes});
 }
 
+/* What is not aligned to its elements ends a CUDA context. */
 static enum status multiply(struct device *device, struct stream *stream, const struct gemm *gemm)
 {
+    if ((gemm->a.at | gemm->b.at | gemm->c) % gemm->type.size != 0) {
+        return STATUS_LOST;
+    }
     feraiseexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW | FE_UNDERFLOW); /* so may cuBLAS */
     return put(device, stream, &(struct operation){.kind = MULTIPLY, .gemm = *gemm});
 }
