@@ -20,7 +20,7 @@ def test_three_memories(capsys):
     assert all(line.endswith("the same result: True") for line in lines[:3])
 
 
-@pytest.mark.cuda
+@pytest.mark.parametrize("gpu", [pytest.param("cuda", marks=pytest.mark.cuda)], indirect=True)
 @pytest.mark.usefixtures("gpu")
 def test_sharing(capsys):
     pytest.importorskip("cupy")
