@@ -50,7 +50,7 @@ def copy_bandwidth(size=4 << 30):
     return 2 * size / seconds
 
 
-def fastest(call, seconds=0.4):
+def fastest(call, seconds=0.1):
     """The operands lie on the GPU, and the call is over when it returns."""
     best, end = np.inf, time.perf_counter() + seconds
     while time.perf_counter() < end:
@@ -60,12 +60,13 @@ def fastest(call, seconds=0.4):
     return best
 
 
-def peers_seconds(op, dtype, n):
-    seconds = {}
+def peers_rates(op, dtype, n):
+    """Bytes per second of arrays that are on the GPU."""
+    rates = {}
     if cupy is not None:
         a, b, out = (cupy.ones(n, dtype) for _ in range(3))
-        seconds["cupy"] = _device_seconds(lambda: getattr(cupy, op)(a, b, out=out))
-        del a, b, out
+        rates["cupy"] = 3 * a.nbytes / _device_seconds(lambda: getattr(cupy, op)(a, b, out=out))
+        a = b = out = None
     if torch is not None and torch.cuda.is_available():
         a, b, out = (torch.from_numpy(np.ones(n, dtype)).cuda() for _ in range(3))
 
@@ -73,40 +74,40 @@ def peers_seconds(op, dtype, n):
             getattr(torch, op)(a, b, out=out)
             torch.cuda.synchronize()
 
-        seconds["torch"] = fastest(call)
-        del a, b, out
+        rates["torch"] = 3 * n * np.dtype(dtype).itemsize / fastest(call)
+        a = b = out = None
     free_peers()
-    return seconds
+    return rates
+
+
+def print_resident(op, arrays, copy, peers):
+    a, b, out = arrays
+    for x in arrays:
+        nc.memory.prefetch(x, "cuda")  # then calls stay there unasked
+    ufunc = getattr(nc, op)
+    rate = 3 * a.nbytes / fastest(lambda: ufunc(a, b, out=out))
+    missed = "MISSED" if copy and rate < LEAST_OF_COPY * copy else ""
+    if nc.last_call()["device"] == "cpu":
+        missed = f"MISSED: {nc.last_call()['reason']}"
+    shown = "".join(f", {name} {of / 1e9:.0f}" for name, of in peers.items())
+    case = f"  {op} {NAMES[a.dtype.char]} {a.size:.0e}"
+    share = f" = {rate / copy:.3f} of the copy" if copy else ""
+    print(f"{case}: {rate / 1e9:.0f}{share}{shown} {missed}", flush=True)
 
 
 def part_resident():
     copy = copy_bandwidth()
-    rows = []
-    cases = [("add", "f", 10**9)] + [(op, dtype, 10**8) for dtype in "fdil" for op in OPS]
-    for op, dtype, n in cases:
-        if op == "divide" and dtype in "il":
-            continue
-        a, b, out = (filled("managed", n, dtype, value) for value in (3, 2, 1))
-        on_gpu(op, a, b, out)  # moves them there; then they stay unasked
-        ufunc = getattr(nc, op)
-        seconds = {"ours": fastest(lambda f=ufunc, a=a, b=b, out=out: f(a, b, out=out))}
-        assert nc.last_call()["device"] != "cpu", nc.last_call()
-        assert out[n // 2] == getattr(np, op)(a[:1], b[:1])[0]
-        moved = 3 * a.nbytes
-        del a, b, out
+    said = (
+        f"; a copy on the device {copy / 1e9:.0f}, at least {LEAST_OF_COPY} of it" if copy else ""
+    )
+    print(f"\nresident managed arrays, GB/s{said}", flush=True)
+    for dtype, n in [(dtype, 10**8) for dtype in "fdil"] + [("f", 10**9)]:
+        arrays = [filled("managed", n, dtype, value) for value in (3, 2, 1)]
+        for op in OPS[: 3 if dtype in "il" else 4] if n == 10**8 else OPS[:1]:
+            peers = peers_rates(op, dtype, n) if op == "add" and n == 10**8 else {}
+            print_resident(op, arrays, copy, peers)
+        del arrays
         nc.memory.release()
-        seconds |= peers_seconds(op, dtype, n)
-        rates = {name: moved / of / 1e9 for name, of in seconds.items()}
-        share = moved / seconds["ours"] / copy if copy else None
-        missed = "MISSED" if share is not None and share < LEAST_OF_COPY else ""
-        shown = [f"{rates.get(name, 0):.0f}" for name in ("ours", "cupy", "torch")]
-        of_copy = f"{share:.3f}" if share else "-"
-        rows.append((f"{op} {NAMES[dtype]} {n:.0e}", *shown, of_copy, missed))
-    title = "resident managed arrays, GB/s"
-    if copy:
-        title += f"; a copy on the device {copy / 1e9:.0f}"
-    columns = ("case", "ours", "cupy", "torch", f"of the copy, >= {LEAST_OF_COPY}", "")
-    table(title, columns, rows)
 
 
 def part_calls():
@@ -116,14 +117,14 @@ def part_calls():
         a, b, out = (filled(memory, 1000, "f", value) for value in (3, 2, 1))
         with nc.config(device="cuda"):
             add = nc.add
-            seconds = fastest(lambda a=a, b=b, out=out, add=add: add(a, b, out=out), 1.0)
+            seconds = fastest(lambda a=a, b=b, out=out, add=add: add(a, b, out=out), 0.2)
         most = MOST_CALL_US if memory == "managed" else "-"
         missed = "MISSED" if memory == "managed" and seconds * 1e6 > most else ""
         rows.append((f"device='cuda', {memory}", f"{seconds * 1e6:.1f}", most, missed))
     a, b, out = (filled("managed", 1000, "f", value) for value in (3, 2, 1))
     for x in (a, b, out):
         nc.memory.prefetch(x, "cuda")
-    unasked = fastest(lambda: nc.add(a, b, out=out), 1.0)
+    unasked = fastest(lambda: nc.add(a, b, out=out), 0.2)
     rows.append((f"unasked, on {nc.last_call()['device']}", f"{unasked * 1e6:.1f}", "-", ""))
     x, y, z = (np.full(1000, value, "f") for value in (3, 2, 1))
     rows.append(("numpy", f"{fastest(lambda: np.add(x, y, out=z)) * 1e6:.2f}", "-", ""))
@@ -134,7 +135,7 @@ def part_calls():
             cupy.add(x, y, out=z)
             cupy.cuda.get_current_stream().synchronize()
 
-        rows.append(("cupy", f"{fastest(call, 1.0) * 1e6:.1f}", "-", ""))
+        rows.append(("cupy", f"{fastest(call, 0.2) * 1e6:.1f}", "-", ""))
     table("a call of 1000 elements, us", ("case", "takes", "<=", ""), rows)
 
 
@@ -146,11 +147,11 @@ def part_host():
         calls = {"ours": lambda a=a, b=b, out=out: on_gpu("add", a, b, out)}
         calls["cpu"] = lambda a=a, b=b, out=out: nc.add(a, b, out=out)
         calls["numpy"] = lambda a=a, b=b, out=out: np.add(a, b, out=out)
-        if cupy is not None and memory == "system":
+        if cupy is not None and memory == "system":  # most of a second each
             calls["cupy"] = lambda a=a, b=b, out=out: cupy.add(
                 cupy.asarray(a), cupy.asarray(b)
             ).get(out=out)
-        seconds = median_seconds(calls, 1.5)
+        seconds = median_seconds(calls, 0.5)
         free_peers()
         assert (out[:: 1 << 20] == 5).all()
         most = MOST_HOST_MS[name]
