@@ -82,7 +82,6 @@ static bool check_call(const enum host_memory memory[ELEMENTWISE_OPERANDS], enum
     struct elementwise_task task = {.policy = &policy};
     struct elementwise_report report;
     char *data[ELEMENTWISE_OPERANDS], *expected = malloc(ROOM);
-    uint32_t raised[RAISED_WORDS] = {0};
     make_work(&task.work);
     bool made = expected != NULL;
     for (int op = 0; op < ELEMENTWISE_OPERANDS; op++) {
@@ -98,6 +97,7 @@ static bool check_call(const enum host_memory memory[ELEMENTWISE_OPERANDS], enum
     }
     bool right = made;
     if (made) {
+        uint32_t raised[RAISED_WORDS] = {0};
         memcpy(expected, data[OUT], ROOM);
         fake_compute(&task.work, (char *[]){data[0], data[1], expected}, raised);
         *status = device_elementwise(pipeline, &task, &report);
