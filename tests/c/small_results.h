@@ -161,8 +161,7 @@ static void check_decomposition(const struct problem *problem, char *const opera
     const ptrdiff_t n = problem->n;
     const bool svd = is_svd(problem);
     const int of_values = svd && problem->operands == 4 ? 2 : 1;
-    exact a[MOST_ORDER * MOST_ORDER], left[MOST_ORDER * MOST_ORDER], right[MOST_ORDER * MOST_ORDER];
-    exact squared[MOST_ORDER * MOST_ORDER];
+    exact a[MOST_ORDER * MOST_ORDER], squared[MOST_ORDER * MOST_ORDER];
     long double values[MOST_ORDER], norm = 0;
     for (ptrdiff_t i = 0; i < n * n; i++) {
         a[i] = element_of(problem, operands[0], i / n, i % n);
@@ -178,6 +177,7 @@ static void check_decomposition(const struct problem *problem, char *const opera
                "%s, n %td: order of values", problem->name, n);
     }
     if (problem->operands > 2) {
+        exact left[MOST_ORDER * MOST_ORDER], right[MOST_ORDER * MOST_ORDER];
         for (ptrdiff_t i = 0; i < n * n; i++) {
             left[i] = get(&problem->shapes[0], operands[svd ? 1 : 2], i / n, i % n);
             right[i] = svd ? conjl(get(&problem->shapes[0], operands[3], i % n, i / n)) : left[i];

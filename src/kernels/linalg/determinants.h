@@ -61,7 +61,7 @@ INLINE vector_mask slogdet_group(const struct linalg_stack *stack, const struct 
     const vector distance = absolute_value(pivots_product);
     number sign = real_quotient(pivots_product, distance, splat(1) / distance);
     store_numbers(&stack->operand[1], group, 1, 1, &sign);
-    vector log_det;
+    vector log_det = {0};
     for (int lane = 0; lane < LANES; lane++) {
         log_det[lane] = (element)log_of_scaled((double)distance[lane], (int)exponent[lane]);
     }
