@@ -393,8 +393,8 @@ MUTATIONS = {
     ),
     "columns next to zero": (
         "src/kernels/linalg/singular_values.h",
-        "(at_p > least) & (at_q > least) &",
-        "(at_p > at_q - at_q) &",
+        "select_lanes(size > splat(LEAST_COLUMN), size, splat(0))",
+        "size",
     ),
     "overrides of linear algebra": (
         "src/numc_ufuncs/linalg.py",
