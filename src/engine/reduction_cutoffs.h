@@ -31,6 +31,8 @@ enum {
     REDUCTION_ACCUMULATED_COLUMN_ELEMENTS = 40000,
     /* and segments of an axis that is shorter. */
     REDUCTION_SEGMENTED_AXIS = 16,
+    /* What a segment takes beside its elements, as bytes that are read. */
+    REDUCTION_SEGMENT_BYTES = 128,
     /* Arrays are accumulated by rows, in slices that fit the first-level cache, from so many columns on;
      * across lines that are so short, too. `python benchmarks/compare.py --match accumulate` */
     ACCUMULATED_ROW_BYTES = 32 << 10,

@@ -16,7 +16,6 @@
 enum {
     SUMS_BYTES = 4096, /* of a row's sums, on the stack */
     BLOCKS_PER_THREAD = 4,
-    SEGMENT_BYTES = 128, /* what a segment takes beside its elements, as bytes that are read */
     COLUMN_BLOCK_BYTES = 32768, /* so that columns find the lines that their neighbours have read */
     ROWS_FROM_COLUMNS = 16,     /* of integers: fewer are reduced one by one */
     CONVERTED_BYTES = 4 << 20,  /* of the longest segment */
@@ -91,7 +90,7 @@ struct segment_lengths segments_measure(const struct segments *segments)
 /* What there is to do, as elements that are read. */
 static ptrdiff_t work_of(const struct segments *segments, const struct segment_lengths *lengths)
 {
-    const ptrdiff_t each = SEGMENT_BYTES / (ptrdiff_t)segments->conversion.from_size;
+    const ptrdiff_t each = REDUCTION_SEGMENT_BYTES / (ptrdiff_t)segments->conversion.from_size;
     return (lengths->total + segments->count * each) * size_from(&segments->kept, 0);
 }
 
@@ -230,7 +229,7 @@ static void split_segments(struct segment_split *split, ptrdiff_t average, int t
         split->columns =
             size_min(axis.n, size_max(block_bytes / (average * item) / line, 1) * line);
     }
-    const ptrdiff_t bytes = split->columns * (average * item + SEGMENT_BYTES);
+    const ptrdiff_t bytes = split->columns * (average * item + REDUCTION_SEGMENT_BYTES);
     split->range = size_min(size_max(block_bytes / bytes, 1), segments->count);
     if (segments->policy->small_blocks && threads > 1) {
         split->range = size_min(split->range, 2);

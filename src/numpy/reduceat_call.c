@@ -10,6 +10,7 @@
 
 #include "engine/reduction_cutoffs.h"
 #include "engine/segments.h"
+#include "threads/limit.h"
 
 #include <string.h>
 
@@ -222,14 +223,29 @@ static PyObject *run(struct reduceat_plan *plan, const struct reduction_op *op)
     return out;
 }
 
+/* Whether one thread takes no longer than several would. */
+static bool is_short_line(PyArrayObject *array, PyObject *indices)
+{
+    const npy_intp item = PyArray_ITEMSIZE(array);
+    const npy_intp count = PyArray_Check(indices)       ? PyArray_SIZE((PyArrayObject *)indices)
+                           : PyList_CheckExact(indices) ? PyList_GET_SIZE(indices)
+                                                        : PyArray_SIZE(array);
+    return PyArray_NDIM(array) == 1 && PyArray_STRIDE(array, 0) == item &&
+           PyArray_DIM(array, 0) * item + count * REDUCTION_SEGMENT_BYTES < REDUCTION_THREADS_BYTES;
+}
+
 /* Whether kernels, or threads, can gain anything. */
-static bool is_worth_a_plan(const struct reduceat_plan *plan, const struct reduction_op *op)
+static bool is_worth_a_plan(const struct reduceat_plan *plan, const struct reduction_op *op,
+                            PyObject *indices)
 {
     PyArrayObject *array = plan->arguments.array;
     const npy_intp forced = policy_in_use.threshold, n = PyArray_SIZE(array);
-    const npy_intp pays = op->widens    ? reduction_short_loop()
-                          : forced != 0 ? forced
-                                        : REDUCTION_THREADS_ELEMENTS;
+    if (!op->widens && forced == 0 &&
+        (n < REDUCTION_THREADS_ELEMENTS || threads_limit().threads == 1 ||
+         is_short_line(array, indices))) {
+        return false;
+    }
+    const npy_intp pays = op->widens ? reduction_short_loop() : forced;
     const npy_intp least = forced != 0 ? 2 : REDUCTION_SEGMENTED_AXIS;
     return n > 0 && n >= pays && PyArray_DIM(array, plan->axis) >= least;
 }
@@ -239,7 +255,7 @@ PyObject *reduceat_call(const struct reduction_op *op, PyObject *const *args, Py
 {
     struct reduceat_plan plan;
     if (op == NULL || !read_arguments(&plan, args, count, keywords) ||
-        !is_worth_a_plan(&plan, op)) {
+        !is_worth_a_plan(&plan, op, args[1])) {
         return NULL;
     }
     plan.indices = read_indices(args[1]);
