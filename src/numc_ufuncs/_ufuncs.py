@@ -181,7 +181,7 @@ def parallel(ufunc):
     ----------
     ufunc : numpy.ufunc
         Any ufunc or generalized ufunc with inner loops in its type table: NumPy's, those of
-        `scipy.special`, or those that another package compiled.
+        ``scipy.special``, or those that another package compiled.
 
     Returns
     -------

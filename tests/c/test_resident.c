@@ -47,6 +47,7 @@ static void take_back(struct device *device, struct operand_memory *operand, cha
     if (operand->memory != ordinary) {
         void (*release)(struct device *, void *) =
             kind == HOST_PINNED ? device->release_pinned : device->release_managed;
+        operand->at.data = ordinary + (operand->at.data - operand->memory);
         release(device, operand->memory);
         operand->memory = ordinary;
     }
@@ -138,17 +139,16 @@ static void check_failures_of_managed(enum status failure)
 {
     static const enum host_memory kinds[] = {HOST_MANAGED, HOST_MANAGED, HOST_MANAGED};
     enum { CALLS = 80 }; /* more than it takes */
+    struct problem problem = plain_problem((struct element_type){ELEMENT_COMPLEX, 8}, 9, 7, 600);
     long failed = 0;
     for (long n = 1; n <= CALLS; n++) {
-        struct problem problem =
-            plain_problem((struct element_type){ELEMENT_COMPLEX, 8}, 9, 7, 600);
         struct device *device = fake_new((size_t)1 << 24);
         fake_fail(device, n, failure);
         const enum status status = multiply_given(device, &problem, kinds, "managed, a failure");
         expect(status == STATUS_OK || status == failure, "status %d", (int)status);
         failed += status != STATUS_OK;
-        free_problem(&problem);
     }
+    free_problem(&problem);
     expect(failed > 5, "%ld failures", failed);
 }
 
