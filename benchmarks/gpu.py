@@ -442,11 +442,16 @@ def part_sweep(seconds=300):
     print("\n".join(f"  {line}" for line in missed[:60]) or "  none")
 
 
-PARTS = {
-    name.removeprefix("part_"): function
-    for name, function in globals().items()
-    if name.startswith("part_")
-}
+def parts_of(names):
+    """The parts of a script, by name: its functions ``part_<name>``."""
+    return {
+        name.removeprefix("part_"): function
+        for name, function in names.items()
+        if name.startswith("part_")
+    }
+
+
+PARTS = parts_of(globals())
 
 
 def main(parts, description):

@@ -16,6 +16,7 @@ from gpu import (
     main,
     median_seconds,
     ms,
+    parts_of,
     start_device,
     table,
     torch,
@@ -183,11 +184,7 @@ def part_alternating():
     table("NumPy and ours in turn, ms per step", ("elements", "ordinary", "managed"), rows)
 
 
-PARTS = {
-    name.removeprefix("part_"): function
-    for name, function in globals().items()
-    if name.startswith("part_")
-}
+PARTS = parts_of(globals())
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from gpu import (
     median_seconds,
     ms,
     operand,
+    parts_of,
     start_device,
     table,
     times,
@@ -160,11 +161,7 @@ def part_making():
     table("np.ones of 256 MiB; np.empty of 8 kB, us", ("memory, ms", "new", "again", "small"), rows)
 
 
-PARTS = {
-    name.removeprefix("part_"): function
-    for name, function in globals().items()
-    if name.startswith("part_")
-}
+PARTS = parts_of(globals())
 
 if __name__ == "__main__":
     start_device()

@@ -1,6 +1,8 @@
 """What several test files assert."""
 
 import gc
+import os
+import signal
 import sys
 import threading
 
@@ -32,6 +34,28 @@ def assert_references_stay(calls, watched):
     for _ in range(50):
         calls()
     assert all(abs(x - y) < 10 for x, y in zip(before, counts(), strict=True))
+
+
+def in_threads(count, function):
+    """Call `function` with the number of the thread, in so many threads at once."""
+    threads = [threading.Thread(target=function, args=(i,)) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def status_of_child(work):
+    """How a forked child ends that does this: 0 if it is true."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # a child that hangs fails
+        status = 1
+        try:
+            status = 0 if work() else 2
+        finally:
+            os._exit(status)
+    return os.waitpid(child, 0)[1]
 
 
 def in_thread_of_small_stack(function):

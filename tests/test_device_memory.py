@@ -15,6 +15,7 @@ import warnings
 import _numc_test
 import numpy as np
 import pytest
+from checks import in_threads, status_of_child
 from devices import run
 from numpy.testing import assert_array_equal
 
@@ -35,18 +36,6 @@ def address(array):
 
 def kept():
     return nc.info()["memory_kept"]
-
-
-def status_of_child(work):
-    """How a forked child ends that does this: 0 if it is true."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            status = 0 if work() else 2
-        finally:
-            os._exit(status)
-    return os.waitpid(child, 0)[1]
 
 
 class TestArrays:
@@ -167,11 +156,7 @@ class TestArrays:
             except Exception as error:
                 failures.append(error)
 
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(5)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(5, work)
         assert failures == []
 
 

@@ -2,13 +2,13 @@
 
 import itertools
 import runpy
-import threading
 import warnings
 from pathlib import Path
 
 import _numc_test
 import numpy as np
 import pytest
+from checks import in_threads
 from devices import on_device, operand, run
 
 import numc_ufuncs as nc
@@ -228,16 +228,12 @@ def test_several_threads():
     a = random_operand((300, 1000), "d")
     expected, wrong = np.multiply(a, a), []
 
-    def work():
+    def work(_):
         for _ in range(20):
             if not (nc.multiply(a, a) == expected).all():
                 wrong.append(1)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(4, work)
     assert not wrong
 
 

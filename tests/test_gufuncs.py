@@ -1,14 +1,18 @@
 """parallel() of generalized ufuncs: what the serial one says, gives, and leaves in memory."""
 
 import itertools
-import os
-import threading
 import warnings
 
 import _numc_test
 import numpy as np
 import pytest
-from checks import assert_references_stay, in_thread_of_small_stack, layouts
+from checks import (
+    assert_references_stay,
+    in_thread_of_small_stack,
+    in_threads,
+    layouts,
+    status_of_child,
+)
 
 import numc_ufuncs as nc
 
@@ -285,16 +289,12 @@ def test_python_threads_at_once():
     expected = _numc_test.product(*args)
     failures = []
 
-    def compute():
+    def compute(_):
         for _ in range(30):
             if not np.array_equal(ours(*args), expected):
                 failures.append(1)
 
-    threads = [threading.Thread(target=compute) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(8, compute)
     assert not failures
 
 
@@ -305,10 +305,7 @@ def test_after_a_fork():
     expected = ours(*args)[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks with threads
-        child = os.fork()
-    if child == 0:
-        os._exit(0 if np.array_equal(ours(*args)[0], expected) else 1)
-    assert os.waitpid(child, 0)[1] == 0
+        assert status_of_child(lambda: np.array_equal(ours(*args)[0], expected)) == 0
 
 
 @pytest.mark.usefixtures("threads_always")

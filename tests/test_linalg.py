@@ -1,7 +1,6 @@
 """numc_ufuncs.linalg, and numpy.linalg under a patch, compared with NumPy's."""
 
 import inspect
-import os
 import pickle
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import warnings
 import _numc_test
 import numpy as np
 import pytest
-from checks import in_thread_of_small_stack, layouts
+from checks import in_thread_of_small_stack, layouts, status_of_child
 from linalg_cases import (
     CALLS,
     OTHERS,
@@ -584,10 +583,7 @@ def test_after_a_fork():
     expected = linalg.inv(a)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks with threads
-        child = os.fork()
-    if child == 0:
-        os._exit(0 if np.array_equal(linalg.inv(a), expected) else 1)
-    assert os.waitpid(child, 0)[1] == 0
+        assert status_of_child(lambda: np.array_equal(linalg.inv(a), expected)) == 0
 
 
 @pytest.mark.usefixtures("threads_always")

@@ -15,6 +15,7 @@ from pathlib import Path
 import _numc_test
 import numpy as np
 import pytest
+from checks import in_threads, status_of_child
 
 import numc_ufuncs as nc
 
@@ -529,11 +530,7 @@ class TestThreads:
             except Exception as error:
                 failures.append(error)
 
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(6, work)
         assert failures == []
 
     def test_calls_of_ours(self):
@@ -561,19 +558,17 @@ class TestFork:
     def test_a_child_keeps_blocks_of_its_own(self):
         array = np.full(3 * MIB, 9, np.uint8)
         keep(5 * MIB)
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                empty_at_first = kept() == 0
-                [first] = keep(MIB)
-                reused = address(empty(MIB)) == first
-                intact = array.sum() == 9 * 3 * MIB
-                del array
-                status = 0 if empty_at_first and reused and intact else 2
-            finally:
-                os._exit(status)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+        def work():
+            nonlocal array
+            empty_at_first = kept() == 0
+            [first] = keep(MIB)
+            reused = address(empty(MIB)) == first
+            intact = array.sum() == 9 * 3 * MIB
+            del array
+            return empty_at_first and reused and intact
+
+        assert status_of_child(work) == 0
         assert kept() == 5 * MIB
 
     @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

@@ -10,6 +10,7 @@ import threading
 import _numc_test
 import numpy as np
 import pytest
+from checks import in_threads
 
 import numc_ufuncs as nc
 
@@ -235,11 +236,7 @@ def test_threads_that_patch_restore_and_compute(regions):
             if (big + 1).sum() != big.sum() + len(big) or np.cumsum(big)[-1] != big.sum():
                 failures.append(i)
 
-    threads = [threading.Thread(target=compute, args=(seed,)) for seed in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(16, compute)
     nc.restore_numpy()
     _numc_test.set_parallel_threshold(before)
     assert not failures

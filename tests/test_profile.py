@@ -1,10 +1,10 @@
 """Which calls a program makes, and what computed them."""
 
 import json
-import threading
 
 import numpy as np
 import pytest
+from checks import in_threads
 
 import numc_ufuncs as nc
 
@@ -111,15 +111,11 @@ def test_threads_and_many_lines():
     lines = 3000
     code = compile("\n".join(["add(a, a)"] * lines), "many", "exec")
 
-    def run():
+    def run(_):
         exec(code, {"add": nc.add, "a": np.ones(3)})
 
     with nc.profile() as p:
-        threads = [threading.Thread(target=run) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(4, run)
     rows = [row for row in p.rows if row["file"] == "many"]
     assert sorted(row["line"] for row in rows) == list(range(1, lines + 1))
     assert all(row["calls"] == 4 for row in rows)

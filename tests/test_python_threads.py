@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+from checks import in_threads
 
 import numc_ufuncs as nc
 
@@ -24,11 +25,7 @@ def at_once(function):
         except BaseException as error:
             errors.append(error)
 
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(THREADS, run)
     if errors:
         raise errors[0]
     return results

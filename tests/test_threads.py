@@ -15,6 +15,7 @@ from pathlib import Path
 import _numc_test
 import numpy as np
 import pytest
+from checks import status_of_child
 
 import numc_ufuncs as nc
 
@@ -219,18 +220,6 @@ def sum_of_one_add(n):
     return float(nc.add(np.ones(n), 1.0).sum()), nc._core.regions()
 
 
-def exit_status_of_child(succeeds):
-    child = os.fork()
-    if child == 0:
-        signal.alarm(60)  # a child that hangs fails
-        status = 1
-        try:
-            status = 0 if succeeds() else 1
-        finally:
-            os._exit(status)
-    return os.waitpid(child, 0)[1]
-
-
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.usefixtures("threads_always")
 class TestFork:
@@ -252,10 +241,8 @@ class TestFork:
 
         assert uses_threads()
         assert (
-            exit_status_of_child(
-                lambda: (
-                    uses_threads() and exit_status_of_child(uses_threads) == 0 and uses_threads()
-                )
+            status_of_child(
+                lambda: uses_threads() and status_of_child(uses_threads) == 0 and uses_threads()
             )
             == 0
         )
@@ -279,7 +266,7 @@ class TestFork:
             worker.start()
         try:
             for _ in range(10):
-                assert exit_status_of_child(uses_threads) == 0
+                assert status_of_child(uses_threads) == 0
         finally:
             stop.set()
             for worker in workers:

@@ -38,8 +38,6 @@ enum {
     ACCUMULATED_ROW_BYTES = 32 << 10,
     ACCUMULATED_LEAST_COLUMNS = 16,
     ACCUMULATED_SHORT_LINE = 32,
-    /* From so many on, running sums and products of floats gain more in registers than a call costs. */
-    RUNNING_ELEMENTS = 1024,
 };
 
 #endif

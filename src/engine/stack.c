@@ -51,43 +51,35 @@ static void run_on_threads(const struct stack *stack, ptrdiff_t first, double it
     stack->hooks->after_threads(stack->hook_data);
 }
 
-/* Computes `count` items from `first` on, and tells the time that each took; below 0 if one has failed. */
-static double time_items(const struct stack *stack, ptrdiff_t first, ptrdiff_t count)
+/* On this thread, and if `holds`, on that of a BLAS alone. Tells the time that each item took; below 0 if one
+ * has failed. */
+static double run_here(const struct stack *stack, ptrdiff_t first, ptrdiff_t count, bool holds)
 {
-    const int64_t start = clock_ns();
-    if (!stack->run(stack->context, first, count)) {
-        return -1;
-    }
-    return (double)(clock_ns() - start) / (double)count;
-}
-
-/* The same of the first ones, of which only the size is known. */
-static double time_first_items(const struct stack *stack, ptrdiff_t count)
-{
-    const bool holds =
-        stack->item_elements >= HELD_LEAST_ELEMENTS && stack->item_elements <= HELD_MOST_ELEMENTS;
     if (holds) {
         blas_threads_hold();
     }
-    const double ns = time_items(stack, 0, count);
+    const int64_t start = clock_ns();
+    const bool is_complete = stack->run(stack->context, first, count);
+    const double ns = (double)(clock_ns() - start);
     if (holds) {
         blas_threads_release();
     }
-    return ns;
+    return is_complete ? ns / (double)count : -1;
+}
+
+/* Of the first items only the size is known. */
+static bool may_be_middling(const struct stack *stack)
+{
+    return stack->item_elements >= HELD_LEAST_ELEMENTS &&
+           stack->item_elements <= HELD_MOST_ELEMENTS;
 }
 
 /* In items that are not long, the threads of a BLAS cost more than they gain. */
 static void run_on_caller(const struct stack *stack, ptrdiff_t first, double item_ns)
 {
     const ptrdiff_t left = stack->count - first;
-    const bool holds = item_ns < LONG_ITEM_NS && item_ns * (double)left > STACK_BREAK_EVEN_NS;
-    if (holds) {
-        blas_threads_hold();
-    }
-    stack->run(stack->context, first, left);
-    if (holds) {
-        blas_threads_release();
-    }
+    run_here(stack, first, left,
+             item_ns < LONG_ITEM_NS && item_ns * (double)left > STACK_BREAK_EVEN_NS);
 }
 
 static int threads_of(const struct stack *stack, ptrdiff_t left, double item_ns)
@@ -111,11 +103,11 @@ void stack_run(const struct stack *stack)
     /* The first items are the caller's: some loops clear the floating-point flags of their thread, and with
      * them those that NumPy's casts have raised before. */
     ptrdiff_t done = size_min(stack->at_once, stack->count);
-    double item_ns = time_first_items(stack, done);
+    double item_ns = run_here(stack, 0, done, may_be_middling(stack));
     if (item_ns >= 0 && item_ns < SHORT_ITEM_NS && stack->at_once == 1) {
         const ptrdiff_t more = size_min(SHORT_ITEMS_TIMED, (stack->count - done) / 2);
         if (more > 0) {
-            item_ns = time_items(stack, done, more);
+            item_ns = run_here(stack, done, more, false);
             done += more;
         }
     }

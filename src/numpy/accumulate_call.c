@@ -151,11 +151,9 @@ static bool read_axes(struct accumulate_plan *plan, PyArrayObject *out)
 static bool is_short(const struct accumulate_plan *plan)
 {
     PyArrayObject *array = plan->arguments->array;
-    const ptrdiff_t gains_from =
-        plan->axes.running != NULL ? RUNNING_ELEMENTS : REDUCTION_THREADS_ELEMENTS;
-    return plan->axes.kernel == NULL && plan->axes.convert == NULL &&
+    return plan->axes.kernel == NULL && plan->axes.running == NULL && plan->axes.convert == NULL &&
            PyArray_STRIDE(array, plan->axis) == PyArray_ITEMSIZE(array) &&
-           policy_in_use.threshold == 0 && PyArray_SIZE(array) < gains_from;
+           policy_in_use.threshold == 0 && PyArray_SIZE(array) < REDUCTION_THREADS_ELEMENTS;
 }
 
 static bool make_plan(struct accumulate_plan *plan, PyObject *ufunc, const struct reduction_op *op)

@@ -193,4 +193,21 @@ static void check_memory(const struct problem *problem, enum status status, cons
     }
 }
 
+static const struct element_type types[] = {
+    {ELEMENT_BOOL, 1},    {ELEMENT_INTEGER, 1}, {ELEMENT_INTEGER, 2},
+    {ELEMENT_INTEGER, 4}, {ELEMENT_INTEGER, 8}, {ELEMENT_FLOAT, 4},
+    {ELEMENT_FLOAT, 8},   {ELEMENT_COMPLEX, 8}, {ELEMENT_COMPLEX, 16}};
+
+/* Of any type, mostly small. */
+static struct problem random_problem(void)
+{
+    const struct element_type type = types[random_below(sizeof types / sizeof types[0])];
+    const ptrdiff_t batch = random_below(2) == 0 ? 1 : 1 + (ptrdiff_t)random_below(7);
+    ptrdiff_t extent[3];
+    for (int i = 0; i < 3; i++) {
+        extent[i] = 1 + (ptrdiff_t)random_below(random_below(3) == 0 ? 3 : 40);
+    }
+    return make_problem(type, batch, extent[0], extent[1], extent[2]);
+}
+
 #endif

@@ -1,39 +1,12 @@
 /* Products of every type by the CUDA device's kernels, against plain loops; `--time`: how fast they
  * are without copies. Arguments besides are paths of libcublas. Exit status 77: no GPU. */
-#include "device/cuda/cuda_device.h"
-#include "expect.h"
 #include "fake_device.h"
+#include "on_gpu.h"
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 enum { MOST_PATHS = 8 };
-
-static const struct {
-    const char *name;
-    struct element_type type;
-} types[] = {
-    {"bool", {ELEMENT_BOOL, 1}},         {"int8", {ELEMENT_INTEGER, 1}},
-    {"int16", {ELEMENT_INTEGER, 2}},     {"int32", {ELEMENT_INTEGER, 4}},
-    {"int64", {ELEMENT_INTEGER, 8}},     {"float16", {ELEMENT_FLOAT, 2}},
-    {"float32", {ELEMENT_FLOAT, 4}},     {"float64", {ELEMENT_FLOAT, 8}},
-    {"complex64", {ELEMENT_COMPLEX, 8}}, {"complex128", {ELEMENT_COMPLEX, 16}},
-};
-enum { TYPES = sizeof types / sizeof types[0] };
-
-static struct device *device;
-static struct stream *stream;
-
-static bool works(enum status status, const char *what)
-{
-    char problem[256] = "";
-    if (status != STATUS_OK) {
-        device->explain(device, problem, sizeof problem);
-    }
-    expect(status == STATUS_OK, "%s: %s", what, problem);
-    return status == STATUS_OK;
-}
 
 /* Integers so small that sums are exact in every type. No zeros: whether a product of one is -0 or,
  * added to a sum, 0, is left open. */
@@ -317,13 +290,6 @@ static void check_managed(void)
     device->release_managed(device, data);
 }
 
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 /* Seconds of a product alone, the shortest of some runs. */
 static double shortest(const struct gemm *gemm)
 {
@@ -370,7 +336,6 @@ static void time_kernels(ptrdiff_t n)
 
 int main(int count, char **arguments)
 {
-    const struct device_library *library = numc_cuda_library(DEVICE_VERSION);
     const char *paths[MOST_PATHS + 3] = {NULL};
     int path_count = 0;
     bool quick = false, timed = false;
@@ -383,10 +348,7 @@ int main(int count, char **arguments)
     }
     paths[path_count++] = "libcublas.so.13";
     paths[path_count] = "/usr/local/cuda/lib64/libcublas.so.13";
-    char why[400];
-    if (library->count(why, sizeof why) <= 0 ||
-        library->open(0, paths, &device, why, sizeof why) != STATUS_OK) {
-        printf("no GPU: %s\n", why);
+    if (!open_gpu(paths)) {
         return SKIPPED;
     }
     const int before = device->enter(device);

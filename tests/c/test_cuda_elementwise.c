@@ -1,40 +1,16 @@
 /* The CUDA device's element-wise kernels against plain C, to the bit and to the flag; `--time`: how
  * fast they are. The first mismatch of each type and op is printed. Exit status 77: no GPU. */
-#include "device/cuda/cuda_device.h"
-#include "expect.h"
 #include "fake_device.h"
+#include "on_gpu.h"
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
-static const struct {
-    const char *name;
-    struct element_type type;
-} types[] = {
-    {"bool", {ELEMENT_BOOL, 1}},         {"int8", {ELEMENT_INTEGER, 1}},
-    {"int16", {ELEMENT_INTEGER, 2}},     {"int32", {ELEMENT_INTEGER, 4}},
-    {"int64", {ELEMENT_INTEGER, 8}},     {"float16", {ELEMENT_FLOAT, 2}},
-    {"float32", {ELEMENT_FLOAT, 4}},     {"float64", {ELEMENT_FLOAT, 8}},
-    {"complex64", {ELEMENT_COMPLEX, 8}}, {"complex128", {ELEMENT_COMPLEX, 16}},
-};
 static const char *const ops[] = {"add", "subtract", "multiply", "divide"};
 static const char *const exceptions[] = {"invalid", "divide by zero", "overflow", "underflow"};
-enum { TYPES = sizeof types / sizeof types[0], OPS = 4, OUT = ELEMENTWISE_INPUTS };
+enum { OPS = 4, OUT = ELEMENTWISE_INPUTS };
 
-static struct device *device;
-static struct stream *stream;
 static uint32_t *raised; /* pinned */
-
-static bool works(enum status status, const char *what)
-{
-    char problem[256] = "";
-    if (status != STATUS_OK) {
-        device->explain(device, problem, sizeof problem);
-    }
-    expect(status == STATUS_OK, "%s: %s", what, problem);
-    return status == STATUS_OK;
-}
 
 static bool exists(enum elementwise_op op, struct element_type type)
 {
@@ -397,13 +373,6 @@ static void check_all(bool quick)
 
 /* ---- time ---- */
 
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 static double shortest(const struct elementwise_work *work, int times)
 {
     double best = INFINITY;
@@ -469,14 +438,10 @@ static void time_kernels(ptrdiff_t n)
 
 int main(int arguments, char **argument)
 {
-    const struct device_library *library = numc_cuda_library(DEVICE_VERSION);
     const char *const no_blas[] = {NULL};
     const bool quick = arguments > 1 && strcmp(argument[1], "--quick") == 0;
     const bool timed = arguments > 1 && strcmp(argument[1], "--time") == 0;
-    char why[400];
-    if (library->count(why, sizeof why) <= 0 ||
-        library->open(0, no_blas, &device, why, sizeof why) != STATUS_OK) {
-        printf("no GPU: %s\n", why);
+    if (!open_gpu(no_blas)) {
         return SKIPPED;
     }
     const int before = device->enter(device);
