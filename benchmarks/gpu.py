@@ -8,6 +8,8 @@ the device from pinned memory and what the product takes there, both measured.
 
 import argparse
 import statistics
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -393,6 +395,69 @@ def part_stages():
             rows.append((f"{NAMES[dtype]} {n}, {threads} threads", *map(ms, stages)))
     columns = ("case, ms", "last upload", "last product", "last download", "end", "call")
     table("stages", columns, rows)
+
+
+MOST_TIMES_AFTER = 2
+
+
+def part_neighbours():
+    """After a product of NumPy's, whose threads still spin: at once, and 60 ms later."""
+    rows = []
+    for n in (1024, 4096):
+        a, b = operand((n, n), "d", 1), operand((n, n), "d", 2)
+        samples = {"alone": [], "after": [], "later": []}
+        for _ in range(15):
+            for name, pause in (("alone", PAUSE_SECONDS), ("after", 0), ("later", 0.06)):
+                (on("cuda") if name == "alone" else np.matmul)(a, b)
+                time.sleep(pause)
+                start = time.perf_counter()
+                result = on("cuda")(a, b)
+                samples[name].append(time.perf_counter() - start)
+                del result
+        seconds = {name: statistics.median(of) for name, of in samples.items()}
+        ratio = max(seconds["after"], seconds["later"]) / seconds["alone"]
+        rows.append((f"float64 {n}", *map(ms, seconds.values()), f"{ratio:.1f}"))
+        rows[-1] += ("MISSED" if ratio > MOST_TIMES_AFTER else "",)
+    table(
+        "after a product of NumPy's",
+        ("case, ms", "alone", "after it", "60 ms later", "ratio", ""),
+        rows,
+    )
+
+
+MOST_TIMES_PROCESSOR = 1.1
+FIRST_CALLS = """
+import sys, time, numpy as np, numc_ufuncs as nc
+rng = np.random.default_rng(0)
+a, b = rng.random((2, 4096, 4096))
+for _ in range(12):
+    start = time.perf_counter()
+    result = eval(sys.argv[1])(a, b)
+    seconds = time.perf_counter() - start
+    where = nc.last_call()["device"] if sys.argv[1].startswith("nc") else "cpu"
+    print(seconds, where)
+"""
+
+
+def part_first():
+    """The first calls of a process, while the device is being started."""
+    times = {}
+    for call in ("np.matmul", "nc.matmul"):
+        done = subprocess.run(
+            [sys.executable, "-c", FIRST_CALLS, call], capture_output=True, text=True, check=True
+        )
+        times[call] = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
+    processor = statistics.median(float(seconds) for seconds, _ in times["np.matmul"])
+    rows = []
+    for seconds, where in times["nc.matmul"]:
+        ratio = float(seconds) / processor
+        rows.append((ms(float(seconds)), where, f"{ratio:.2f}"))
+        rows[-1] += ("MISSED" if ratio > MOST_TIMES_PROCESSOR else "",)
+    table(
+        f"first calls, float64 4096; NumPy {ms(processor)}",
+        ("ms", "on", "of NumPy's", ""),
+        rows,
+    )
 
 
 SWEEP_SHAPES = {

@@ -245,7 +245,7 @@ def managed(shape, dtype="f"):
         return np.ones(shape, dtype)
 
 
-LARGE = 1 << 21  # elements of 4 bytes, three operands of which are moved
+LARGE = 1 << 20  # elements of 4 bytes, two operands of which are moved
 
 
 @pytest.mark.usefixtures("fake")
@@ -292,23 +292,50 @@ class TestUnasked:
 
     def test_a_product_brings_its_operands(self):
         a = managed((100, 100))
-        with nc.config(device="cuda"):
+        with nc.config(device="cuda", memory="managed"):
             nc.matmul(a, a)
         assert self.add(a, 1)["device"] == "fake"
 
-    def test_programs_that_alternate_come_to_stay_on_the_processor(self):
-        """Calls take a second by the clock that is set: as if pages had been fetched one by one."""
-        large = managed(LARGE)
+    @pytest.mark.parametrize("used", ["input", "out"])
+    def test_small_operands_that_the_processor_used_stay_with_it(self, used):
+        small, out = managed(1 << 19), managed(1 << 19)
+        nc.memory.prefetch(small, "cuda")
+        assert self.add(small, 1, out=out)["device"] == "fake"
+        _numc_test.touch(small if used == "input" else out)
+        for _ in range(2):
+            assert self.add(small, 1, out=out)["device"] == "cpu"
+            assert nc.last_call()["reason"] == "too small to be moved to the device"
+
+    @pytest.mark.parametrize("used", ["input", "out"])
+    def test_programs_that_alternate_come_to_stay_on_the_processor(self, used):
+        large, out = managed(LARGE), managed(LARGE)
         places = []
-        for _ in range(300):
-            _numc_test.set_fake_clock(1.0 if places and places[-1] == "fake" else 1e-9)
-            places.append(self.add(large, 1)["device"])
-        assert places[0] == "fake" and places.count("fake") < 30
-        assert "the processor used" in nc.last_call()["reason"] or places[-1] == "fake"
-        _numc_test.set_fake_clock(1e-9)
+        for _ in range(150):
+            places.append(self.add(large, 1, out=out)["device"])
+            _numc_test.touch(large if used == "input" else out)
+        assert places[0] == "fake" and places.count("fake") < 15
+        _numc_test.touch(large)
+        assert "the processor used" in self.add(large, 1)["reason"]
         for _ in range(100):
-            places.append(self.add(large, 1)["device"])
+            places.append(self.add(large, 1, out=out)["device"])
         assert places[-20:] == ["fake"] * 20  # they have stopped
+
+    def test_products_move_what_is_not_there(self):
+        a, b, out = managed((40000, 16)), managed((16, 16)), managed((40000, 16))
+
+        def calls():
+            before = _numc_test.device_calls()
+            with nc.config(device="cuda"):
+                nc.matmul(a, b, out=out)
+            return _numc_test.device_calls() - before
+
+        calls()
+        without = calls()
+        for touched in ([b], [a, out], [a, b, out]):
+            for array in touched:
+                _numc_test.touch(array)
+            assert calls() == without + len(touched)
+            assert calls() == without
 
 
 # ---- faults ----

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DEVICE_VERSION = 5 }; /* of this file: the extension and the libraries must agree on it */
+enum { DEVICE_VERSION = 6 }; /* of this file: the extension and the libraries must agree on it */
 
 enum status {
     STATUS_OK,
@@ -156,6 +156,7 @@ struct device {
     const char *name;
     const char *model; /* and its driver: a part of the key of measured rates */
     size_t memory;     /* bytes */
+    int number;        /* among all devices: whoever opened it sets it */
     /* Why it has no managed memory that the host may touch while it computes; NULL: it has. */
     const char *no_managed;
 
@@ -207,6 +208,9 @@ struct device {
      * wherever they are. */
     enum status (*move)(struct device *, struct stream *, const void *data, size_t bytes,
                         bool to_device);
+    /* Whether the host has touched managed memory since it was moved to the device, by some of its
+     * pages. False where that cannot be known. */
+    bool (*came_back)(struct device *, const void *data, size_t bytes);
     enum status (*multiply)(struct device *, struct stream *, const struct gemm *);
     /* Sets `nonfinite`, which is pinned, if one of the floats is infinite or a NaN. */
     enum status (*scan)(struct device *, struct stream *, struct element_type, device_address at,

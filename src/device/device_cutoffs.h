@@ -19,10 +19,6 @@
 #define DOWNLOAD_SHARE 0.25
 /* Start of CUDA in a process, with the measuring of rates. */
 #define STARTUP_SECONDS 0.5
-/* An element-wise call on operands that are on the device takes less than this, with page faults more: 10 us
- * and 100 us for some elements; 4000 GB/s and 10 GB/s for many. */
-#define FAULT_SECONDS 60e-6
-#define FAULT_BYTES_PER_SECOND 100e9
 
 enum {
     /* Element-wise calls move managed operands to the device if all of them have so many bytes. */

@@ -13,17 +13,14 @@
 #include <stdatomic.h>
 #include <string.h>
 
-void elementwise_extent(const struct elementwise_work *work, int operand, const char **first,
-                        const char **end)
+struct extent elementwise_extent(const struct elementwise_work *work, int operand)
 {
-    const char *low = (const char *)work->at[operand], *high = low + work->type.size;
+    ptrdiff_t n[ELEMENTWISE_MOST_AXES], step[ELEMENTWISE_MOST_AXES];
     for (int i = 0; i < work->axes; i++) {
-        const ptrdiff_t reach = (work->axis[i].n - 1) * work->axis[i].step[operand];
-        low += reach < 0 ? reach : 0;
-        high += reach > 0 ? reach : 0;
+        n[i] = work->axis[i].n;
+        step[i] = work->axis[i].step[operand];
     }
-    *first = low;
-    *end = high;
+    return extent_of((const void *)work->at[operand], work->type.size, work->axes, n, step);
 }
 
 static unsigned raised_by(const uint32_t words[RAISED_WORDS])
@@ -44,10 +41,9 @@ static enum status compute_in_place(struct device *device, struct session *sessi
     struct stream *stream = session->compute[0];
     for (int op = 0; op < ELEMENTWISE_OPERANDS; op++) {
         if (task->moves[op]) {
-            const char *first, *end;
-            elementwise_extent(&task->work, op, &first, &end);
-            const enum status status =
-                device->move(device, stream, first, (size_t)(end - first), true);
+            const struct extent extent = elementwise_extent(&task->work, op);
+            const enum status status = device->move(device, stream, (const void *)extent.first,
+                                                    extent.end - extent.first, true);
             if (status != STATUS_OK) {
                 return status;
             }
@@ -203,10 +199,9 @@ static enum status compute_through_ring(struct ring_call *call, const struct ele
         const bool needs_slot = !is_number && task->memory[op] == HOST_ORDINARY;
         call->slots[op] = needs_slot ? call->slots_of_set++ : -1;
     }
-    const char *first, *end;
-    elementwise_extent(&task->work, ELEMENTWISE_INPUTS, &first, &end);
     if (call->slots[ELEMENTWISE_INPUTS] >= 0) {
-        fresh_cover(&call->fresh, first, (size_t)(end - first));
+        const struct extent extent = elementwise_extent(&task->work, ELEMENTWISE_INPUTS);
+        fresh_cover(&call->fresh, (const void *)extent.first, extent.end - extent.first);
     }
     const ptrdiff_t bytes = elementwise_count(&task->work) * (ptrdiff_t)task->work.type.size;
     int threads = copy_threads(bytes * call->slots_of_set);

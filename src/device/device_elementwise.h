@@ -3,6 +3,7 @@
 #define NUMC_DEVICE_ELEMENTWISE_H
 
 #include "device.h"
+#include "kernels/extent.h"
 
 struct pipeline;
 struct policy;
@@ -20,9 +21,7 @@ struct elementwise_report {
     bool began;      /* elements of the output may have been computed */
 };
 
-/* The bytes that an operand lies in, without gaps between its elements: [*first, *end). */
-void elementwise_extent(const struct elementwise_work *work, int operand, const char **first,
-                        const char **end);
+struct extent elementwise_extent(const struct elementwise_work *work, int operand);
 
 /* Several threads may call it at once. Without STATUS_OK the result is undefined. */
 enum status device_elementwise(struct pipeline *pipeline, const struct elementwise_task *task,

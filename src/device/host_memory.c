@@ -10,27 +10,20 @@ enum host_memory host_memory_of(struct device *device, const void *data)
                                   : device->memory_of(device, data);
 }
 
-void host_memory_reach(const struct strided *operand, ptrdiff_t batch, ptrdiff_t rows,
-                       ptrdiff_t columns, const char **first, const char **last)
+struct extent host_memory_extent(const struct strided *operand, size_t size, ptrdiff_t batch,
+                                 ptrdiff_t rows, ptrdiff_t columns)
 {
-    const ptrdiff_t reach[] = {(batch - 1) * operand->batch_step, (rows - 1) * operand->row_step,
-                               (columns - 1) * operand->column_step};
-    *first = *last = operand->data;
-    for (int i = 0; i < 3; i++) {
-        *first += reach[i] < 0 ? reach[i] : 0;
-        *last += reach[i] > 0 ? reach[i] : 0;
-    }
+    const ptrdiff_t n[] = {batch, rows, columns},
+                    step[] = {operand->batch_step, operand->row_step, operand->column_step};
+    return extent_of(operand->data, size, 3, n, step);
 }
 
-enum host_memory host_memory_of_operand(struct device *device, const struct strided *operand,
-                                        ptrdiff_t batch, ptrdiff_t rows, ptrdiff_t columns)
+enum host_memory host_memory_of_extent(struct device *device, struct extent extent)
 {
-    const char *first, *last;
-    host_memory_reach(operand, batch, rows, columns, &first, &last);
-    const enum host_memory of_first = host_memory_of(device, first);
-    if (of_first == HOST_ORDINARY || first == last) {
+    const enum host_memory of_first = host_memory_of(device, (const void *)extent.first);
+    if (of_first == HOST_ORDINARY) {
         return of_first;
     }
-    const enum host_memory of_last = host_memory_of(device, last);
+    const enum host_memory of_last = host_memory_of(device, (const void *)(extent.end - 1));
     return of_last == HOST_ORDINARY || of_first == of_last ? of_last : HOST_PINNED;
 }

@@ -2,10 +2,7 @@
  * same place take it from each other. */
 #include "last_use.h"
 
-#include "device_cutoffs.h"
-
 #include <stdatomic.h>
-#include <stdint.h>
 
 enum {
     PIECE_BITS = 21,
@@ -14,48 +11,52 @@ enum {
     MOST_WAITS = 6,
 };
 
-/* The number of a piece, above its place. */
+/* The number of a piece, above its place: 0, or one more than the number of a device. */
 static _Atomic uint64_t entries[ENTRIES];
 
-static uint64_t piece_of(const char *at)
+static uint64_t place_of(const struct device *device)
 {
-    return (uintptr_t)at >> PIECE_BITS;
+    return device == NULL ? 0 : 1 + (uint64_t)device->number;
 }
 
-bool last_use_is(const char *first, const char *end, int place)
+static uint64_t piece_of(uintptr_t address)
 {
+    return address >> PIECE_BITS;
+}
+
+bool last_use_is(struct extent extent, const struct device *device)
+{
+    const uint64_t place = place_of(device);
     bool is = true;
-    for (uint64_t piece = piece_of(first); is && piece <= piece_of(end - 1); piece++) {
+    for (uint64_t piece = piece_of(extent.first); is && piece <= piece_of(extent.end - 1);
+         piece++) {
         const uint64_t entry =
             atomic_load_explicit(&entries[piece % ENTRIES], memory_order_relaxed);
-        const int of = entry >> PLACE_BITS == piece ? (int)(entry & ((1 << PLACE_BITS) - 1)) : 0;
+        const uint64_t of = entry >> PLACE_BITS == piece ? entry & ((1 << PLACE_BITS) - 1) : 0;
         is = of == place;
     }
     return is;
 }
 
-void last_use_note(const char *first, const char *end, int place)
+void last_use_note(struct extent extent, const struct device *device)
 {
-    for (uint64_t piece = piece_of(first); piece <= piece_of(end - 1); piece++) {
-        atomic_store_explicit(&entries[piece % ENTRIES], piece << PLACE_BITS | (uint64_t)place,
+    const uint64_t place = place_of(device);
+    for (uint64_t piece = piece_of(extent.first); piece <= piece_of(extent.end - 1); piece++) {
+        atomic_store_explicit(&entries[piece % ENTRIES], piece << PLACE_BITS | place,
                               memory_order_relaxed);
     }
 }
 
+bool last_use_left_on(struct extent extent, struct device *device)
+{
+    return last_use_is(extent, device) &&
+           !device->came_back(device, (const void *)extent.first, extent.end - extent.first);
+}
+
 /* ---- programs that alternate ---- */
 
-static _Atomic int waits;      /* how often operands were not where they were taken to be; */
+static _Atomic int waits;      /* how often operands came back, less how often they stayed; */
 static _Atomic int calls_left; /* so many calls are to stay on the processor: 2^waits at first */
-
-/* Counts may get lost between threads, which does no harm. */
-bool last_use_may_move(void)
-{
-    const int left = calls_left;
-    if (left > 0) {
-        calls_left = left - 1;
-    }
-    return left == 0;
-}
 
 void last_use_forget(void)
 {
@@ -65,15 +66,23 @@ void last_use_forget(void)
     waits = calls_left = 0;
 }
 
-bool last_use_was_right(size_t bytes, double seconds)
+/* Counts may get lost between threads, which does no harm. */
+bool last_use_may_move(bool came_back)
 {
-    const int before = waits;
-    const bool right = seconds < FAULT_SECONDS + (double)bytes / FAULT_BYTES_PER_SECOND;
-    if (right) {
-        waits = before > 0 ? before - 1 : 0;
-    } else {
+    if (came_back) {
+        const int before = waits;
         calls_left = 1 << before;
         waits = before < MOST_WAITS ? before + 1 : before;
     }
-    return right;
+    const int left = calls_left;
+    if (left > 0) {
+        calls_left = left - 1;
+    }
+    return left == 0;
+}
+
+void last_use_stayed(void)
+{
+    const int before = waits;
+    waits = before > 0 ? before - 1 : 0;
 }

@@ -1,26 +1,29 @@
-/* Where managed memory was used last, as far as we know: hints for where to compute next. What nobody has
+/* Which device used managed memory last, as far as we know: hints for where to compute next. What nobody has
  * told of is taken to be with the processor. */
 #ifndef NUMC_LAST_USE_H
 #define NUMC_LAST_USE_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "device.h"
+#include "kernels/extent.h"
 
-enum { LAST_USE_PROCESSOR, LAST_USE_DEVICE /* + its number */ };
+/* NULL: the processor. */
+void last_use_note(struct extent extent, const struct device *device);
+bool last_use_is(struct extent extent, const struct device *device);
 
-/* Whether all of [first, end) is there. */
-bool last_use_is(const char *first, const char *end, int place);
-void last_use_note(const char *first, const char *end, int place);
+/* Whether it is on the device, of which it is managed memory: used there last, and not by the processor
+ * since, of whose uses most are not known here. */
+bool last_use_left_on(struct extent extent, struct device *device);
 
 /* All of it: another device takes the place of the first. */
 void last_use_forget(void);
 
-/* Whether a call may move operands to the device now. Not for a while after programs have been found to use
- * on the processor what was moved; longer each time. */
-bool last_use_may_move(void);
+/* ---- programs that alternate ---- */
 
-/* What a call took that moved nothing. False if its operands were not where they were taken to be: the
- * processor has used them meanwhile. */
-bool last_use_was_right(size_t bytes, double seconds);
+/* Whether a call may move its operands to the device. `came_back`: the processor has used some that were
+ * moved there before. Then not for a while, longer each time. */
+bool last_use_may_move(bool came_back);
+
+/* A call found all that it would have moved on the device. */
+void last_use_stayed(void);
 
 #endif

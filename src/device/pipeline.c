@@ -51,14 +51,15 @@ static ptrdiff_t bytes_of(const struct matmul_task *task, const struct strided *
 
 static void find_pinned(struct schedule *schedule)
 {
-    const struct product *product = &schedule->plan->task.product;
-    struct device *device = schedule->device;
-    schedule->pinned[OPERAND_A] = host_memory_of_operand(device, &product->a, product->batch,
-                                                         product->m, product->k) != HOST_ORDINARY;
-    schedule->pinned[OPERAND_B] = host_memory_of_operand(device, &product->b, product->batch,
-                                                         product->k, product->n) != HOST_ORDINARY;
-    schedule->pinned[OPERAND_C] = host_memory_of_operand(device, &product->c, product->batch,
-                                                         product->m, product->n) != HOST_ORDINARY;
+    const struct product *x = &schedule->plan->task.product;
+    const struct extent extent[OPERANDS] = {
+        [OPERAND_A] = host_memory_extent(&x->a, schedule->size, x->batch, x->m, x->k),
+        [OPERAND_B] = host_memory_extent(&x->b, schedule->size, x->batch, x->k, x->n),
+        [OPERAND_C] = host_memory_extent(&x->c, schedule->size, x->batch, x->m, x->n),
+    };
+    for (int i = 0; i < OPERANDS; i++) {
+        schedule->pinned[i] = host_memory_of_extent(schedule->device, extent[i]) != HOST_ORDINARY;
+    }
 }
 
 /* Then one thread is enough to tell the device of it. */

@@ -1,6 +1,8 @@
 /* The order guard: may the elements of a call be computed in any order? */
 #include "overlap.h"
 
+#include "kernels/extent.h"
+
 /* Whether two operands with one step interleave without touching, as the real and imaginary parts of
  * an array do: the other one lies in the gaps that the output leaves. */
 static bool interleave(const char *out, size_t out_size, const char *other, size_t other_size,

@@ -83,7 +83,7 @@ static void *take(enum kept_kind kind, size_t bytes)
         data = NULL;
         explain_failure(device, status, bytes);
     } else if (kind == KEPT_MANAGED) {
-        last_use_note(data, (const char *)data + bytes, LAST_USE_PROCESSOR);
+        last_use_note(extent_of(data, bytes, 0, NULL, NULL), NULL);
     }
     pthread_mutex_unlock(&lock);
     device->leave(device, before);
@@ -193,8 +193,7 @@ enum status device_memory_move(const void *data, size_t bytes, bool to_device, c
         status = device->drain(device, stream);
     }
     if (status == STATUS_OK) {
-        last_use_note(data, (const char *)data + bytes,
-                      to_device ? LAST_USE_DEVICE + FIRST : LAST_USE_PROCESSOR);
+        last_use_note(extent_of(data, bytes, 0, NULL, NULL), to_device ? device : NULL);
     } else {
         device->explain(device, why, size);
     }

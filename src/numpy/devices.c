@@ -79,6 +79,7 @@ static void open_device(int number, const struct device_library *library,
         set_reason(entry, DEVICE_UNAVAILABLE, why);
         return;
     }
+    entry->device->number = number;
     if (entry->pipeline == NULL) {
         entry->pipeline = pipeline_new(entry->device, memory_limit);
     }

@@ -6,6 +6,8 @@
 #include "elementwise_ranges.h"
 #include "errors.h"
 
+#include "engine/overlap.h"
+
 _Thread_local struct elementwise_calls elementwise_calls;
 
 /* What has been decided about a call. */

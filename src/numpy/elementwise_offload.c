@@ -1,5 +1,5 @@
 /* A device computes what it is asked for in whatever memory it lies. Unasked, it computes where all operands
- * are managed memory that was on it last, or that is large enough to be moved there. Results are the same
+ * are managed memory that is on it, or that is large enough to be moved there. Results are the same
  * to the bit, so the choice may depend on earlier calls. */
 #include "elementwise_offload.h"
 
@@ -95,21 +95,17 @@ static const char *describe(const struct ufunc_call *call, struct elementwise_wo
     return NULL;
 }
 
-static void note(PyArrayObject *array, int place)
-{
-    const struct extent extent = array_extent(array);
-    if (kept_device_kind(PyArray_DATA(array)) == KEPT_MANAGED) {
-        last_use_note((const char *)extent.first, (const char *)extent.end, place);
-    }
-}
+static const char too_small[] = "too small to be moved to the device";
 
-/* NULL, or why the processor is to compute a call that asked for no device. */
+/* NULL, or why the processor is to compute a call that asked for no device, as far as is known before the output
+ * is made. */
 static const char *choose(const struct ufunc_call *call, npy_intp n)
 {
     const npy_intp size = call->row->output->elsize;
     PyArrayObject *out = call->array[OUT];
+    const struct device *device = device_state(0) == DEVICE_UP ? device_of(0) : NULL;
     size_t bytes = (size_t)(n * size);
-    bool are_there = true;
+    bool were_there = device != NULL;
     for (int i = 0; i <= ELEMENTWISE_INPUTS; i++) {
         if (call->array[i] == NULL) {
             continue;
@@ -122,23 +118,17 @@ static const char *choose(const struct ufunc_call *call, npy_intp n)
         const struct extent extent = array_extent(call->array[i]);
         if (i != OUT) {
             bytes += extent.end - extent.first;
-            are_there = are_there && last_use_is((const char *)extent.first,
-                                                 (const char *)extent.end, LAST_USE_DEVICE);
+            were_there = were_there && last_use_is(extent, device);
         }
     }
     if (out == NULL &&
         (options_in_effect().memory != MEMORY_MANAGED || n * size < KEPT_DEVICE_FROM_BYTES)) {
         return "its output is to be ordinary memory";
     }
-    if (device_state(0) != DEVICE_UP) {
+    if (device == NULL) {
         return "the device is lost";
     }
-    if (are_there) {
-        return NULL;
-    }
-    return bytes < LEAST_MOVED_BYTES ? "too small to be moved to the device"
-           : last_use_may_move()     ? NULL
-                                     : "the processor used what was moved before";
+    return were_there || bytes >= LEAST_MOVED_BYTES ? NULL : too_small;
 }
 
 bool elementwise_offload_begin(const struct ufunc_call *call, npy_intp n, bool overlaps,
@@ -161,8 +151,9 @@ bool elementwise_offload_begin(const struct ufunc_call *call, npy_intp n, bool o
         return true;
     }
     for (int i = 0; i <= ELEMENTWISE_INPUTS; i++) {
-        if (call->array[i] != NULL && device_memory_in_use) {
-            note(call->array[i], LAST_USE_PROCESSOR);
+        if (call->array[i] != NULL && device_memory_in_use &&
+            kept_device_kind(PyArray_DATA(call->array[i])) == KEPT_MANAGED) {
+            last_use_note(array_extent(call->array[i]), NULL);
         }
     }
     call_record_short(names[call->table->device_op], why);
@@ -182,57 +173,69 @@ void elementwise_offload_input(const struct ufunc_call *call, int i, char *data,
     }
 }
 
-/* Where the operands are. False: not where they have to be for a call that asked for no device. */
-static bool find_operands(struct elementwise_offload *offload)
+static bool is_managed(const struct elementwise_task *task, int operand)
+{
+    return task->work.at[operand] != 0 && task->memory[operand] == HOST_MANAGED;
+}
+
+/* What kind of memory each operand is in. Numbers that the device does not reach go with the call. */
+static void find_memory(struct elementwise_offload *offload, struct device *device)
 {
     struct elementwise_task *task = &offload->task;
-    struct device *device = device_of(offload->device);
-    bool are_managed = true;
-    const int before = device->enter(device);
     for (int op = 0; op < ELEMENTWISE_OPERANDS; op++) {
-        const char *first, *end;
         if (task->work.at[op] == 0) {
             continue;
         }
-        elementwise_extent(&task->work, op, &first, &end);
+        const struct extent extent = elementwise_extent(&task->work, op);
+        const void *first = (const void *)extent.first, *last = (const void *)(extent.end - 1);
         const enum host_memory memory = host_memory_of(device, first);
         task->memory[op] =
-            memory == host_memory_of(device, end - 1) ? memory : HOST_ORDINARY; /* a part of it */
-        if (op != OUT && memory == HOST_ORDINARY && end == first + task->work.type.size) {
+            memory == host_memory_of(device, last) ? memory : HOST_ORDINARY; /* a part of it */
+        if (op != OUT && memory == HOST_ORDINARY &&
+            extent.end - extent.first == task->work.type.size) {
             memcpy(task->work.number[op], first, task->work.type.size);
             task->work.at[op] = 0;
-            continue;
         }
-        are_managed = are_managed && memory == HOST_MANAGED;
-        task->moves[op] =
-            memory == HOST_MANAGED && !last_use_is(first, end, LAST_USE_DEVICE + offload->device);
     }
-    device->leave(device, before);
-    return offload->is_forced || are_managed;
 }
 
-/* What was learnt of where managed operands are. */
-static void note_operands(const struct elementwise_offload *offload, double seconds)
+/* Which operands are to be moved. NULL, or why the processor is to compute a call that asked for no device. */
+static const char *find_moves(struct elementwise_offload *offload, struct device *device)
 {
-    const struct elementwise_task *task = &offload->task;
+    struct elementwise_task *task = &offload->task;
     size_t bytes = 0;
-    bool were_there = true;
+    bool moves_input = false, came_back = false;
     for (int op = 0; op < ELEMENTWISE_OPERANDS; op++) {
-        const char *first = NULL, *end = NULL;
-        if (task->work.at[op] != 0) {
-            elementwise_extent(&task->work, op, &first, &end);
+        if (!is_managed(task, op)) {
+            continue;
         }
-        bytes += (size_t)(end - first);
-        were_there = were_there && !task->moves[op] &&
-                     (task->work.at[op] == 0 || task->memory[op] == HOST_MANAGED);
+        const struct extent extent = elementwise_extent(&task->work, op);
+        bytes += extent.end - extent.first;
+        task->moves[op] = !last_use_left_on(extent, device);
+        moves_input = moves_input || (op != OUT && task->moves[op]);
+        came_back = came_back || (task->moves[op] && last_use_is(extent, device));
     }
-    const bool are_there = !were_there || last_use_was_right(bytes, seconds);
+    if (offload->is_forced) {
+        return NULL;
+    }
+    if (!is_managed(task, OUT)) {
+        return "its output is ordinary memory";
+    }
+    if (bytes < LEAST_MOVED_BYTES) {
+        return moves_input || came_back ? too_small : NULL;
+    }
+    if (!moves_input && !came_back) {
+        last_use_stayed();
+        return NULL;
+    }
+    return last_use_may_move(came_back) ? NULL : "the processor used what was moved before";
+}
+
+static void note_operands(const struct elementwise_task *task, const struct device *device)
+{
     for (int op = 0; op < ELEMENTWISE_OPERANDS; op++) {
-        const char *first, *end;
-        if (task->work.at[op] != 0 && task->memory[op] == HOST_MANAGED) {
-            elementwise_extent(&task->work, op, &first, &end);
-            last_use_note(first, end,
-                          are_there ? LAST_USE_DEVICE + offload->device : LAST_USE_PROCESSOR);
+        if (is_managed(task, op)) {
+            last_use_note(elementwise_extent(&task->work, op), device);
         }
     }
 }
@@ -259,29 +262,46 @@ static bool can_repeat(const struct elementwise_offload *offload, bool in_place,
            !(status == STATUS_LOST && is_managed);
 }
 
-/* Without the GIL. */
+/* Without the GIL. Whether it was computed; otherwise `why` says why not. */
+static enum status compute(struct elementwise_offload *offload, struct elementwise_report *report,
+                           char *why, size_t size)
+{
+    struct elementwise_task *task = &offload->task;
+    if (device_start(offload->device, offload->is_forced) != DEVICE_UP) {
+        device_reason(offload->device, why, size);
+        return STATUS_UNAVAILABLE;
+    }
+    struct device *device = device_of(offload->device);
+    const int before = device->enter(device);
+    find_memory(offload, device);
+    const char *stays = find_moves(offload, device);
+    device->leave(device, before);
+    if (stays != NULL) {
+        snprintf(why, size, "%s", stays);
+        note_operands(task, NULL);
+        return STATUS_UNAVAILABLE;
+    }
+    const enum status status = device_elementwise(device_pipeline(offload->device), task, report);
+    if (status == STATUS_OK) {
+        note_operands(task, device);
+    } else {
+        device_failure_explain(offload->device, status, why, size);
+    }
+    return status;
+}
+
 static bool run(struct elementwise_offload *offload, bool in_place,
                 struct elementwise_report *report)
 {
     const char *op = names[offload->task.work.op];
     const double before = measured_clock();
-    char why[REASON_BYTES] = "its output is ordinary memory";
-    enum status status = STATUS_UNAVAILABLE;
+    char why[REASON_BYTES] = "";
     *report = (struct elementwise_report){.threads = 0};
-    if (device_start(offload->device, offload->is_forced) != DEVICE_UP) {
-        device_reason(offload->device, why, sizeof why);
-    } else if (find_operands(offload)) {
-        status = device_elementwise(device_pipeline(offload->device), &offload->task, report);
-        if (status != STATUS_OK) {
-            device_failure_explain(offload->device, status, why, sizeof why);
-        }
-    }
-    const double seconds = measured_clock() - before;
+    const enum status status = compute(offload, report, why, sizeof why);
     if (status == STATUS_OK) {
-        note_operands(offload, seconds);
         call_record_set(op, device_of(offload->device)->name,
                         offload->is_forced ? "asked for" : "its operands are managed memory",
-                        seconds, report->threads);
+                        measured_clock() - before, report->threads);
         return true;
     }
     if (!can_repeat(offload, in_place, status, report)) {

@@ -3,8 +3,6 @@
 
 #include "call_record.h"
 #include "device/device_cutoffs.h"
-#include "device/host_memory.h"
-#include "device/last_use.h"
 #include "device/nonfinite.h"
 #include "device/resident.h"
 #include "device_failure.h"
@@ -107,25 +105,6 @@ static bool is_raising(void)
 
 /* ---- the device ---- */
 
-static void note_operand(const struct attempt *attempt, const struct strided *operand,
-                         ptrdiff_t rows, ptrdiff_t columns)
-{
-    const char *first, *last;
-    host_memory_reach(operand, attempt->product->batch, rows, columns, &first, &last);
-    if (kept_device_kind(first) == KEPT_MANAGED) {
-        last_use_note(first, last + 1, LAST_USE_DEVICE + attempt->device);
-    }
-}
-
-/* Managed operands are on the device now: element-wise calls may go on there. */
-static void note_operands(const struct attempt *attempt)
-{
-    const struct product *product = attempt->product;
-    note_operand(attempt, &product->a, product->m, product->k);
-    note_operand(attempt, &product->b, product->k, product->n);
-    note_operand(attempt, &product->c, product->m, product->n);
-}
-
 static enum status run_on_device(struct attempt *attempt, struct pipeline_report *report, char *why,
                                  size_t size)
 {
@@ -141,7 +120,6 @@ static enum status run_on_device(struct attempt *attempt, struct pipeline_report
         if (report->nonfinite) {
             attempt->exceptions = nonfinite_exceptions(task);
         }
-        note_operands(attempt);
         return status;
     }
     device_failure_explain(attempt->device, status, why, size);

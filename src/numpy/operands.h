@@ -5,7 +5,7 @@
 #include "call_table.h"
 #include "scalars.h"
 
-#include "engine/overlap.h"
+#include "kernels/extent.h"
 
 struct ufunc_call {
     const struct call_table *table;

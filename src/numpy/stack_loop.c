@@ -8,7 +8,6 @@
 #include "options.h"
 #include "policy_in_use.h"
 
-#include "engine/overlap.h"
 #include "engine/sizes.h"
 #include "kernels/linalg/linalg_kernels.h"
 #include "memory/workspace.h"

@@ -244,6 +244,20 @@ static PyObject *refuse_managed(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *touch(PyObject *module, PyObject *array)
+{
+    (void)module;
+    Py_buffer buffer;
+    if (PyObject_GetBuffer(array, &buffer, PyBUF_STRIDES) != 0) {
+        return NULL;
+    }
+    if (fake != NULL) {
+        fake_touch(fake, buffer.buf);
+    }
+    PyBuffer_Release(&buffer);
+    Py_RETURN_NONE;
+}
+
 static PyObject *device_calls(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -301,6 +315,8 @@ static PyMethodDef functions[] = {
      "fail_device_call(n, lost): the nth call of the fake device from now on fails; 0: none."},
     {"refuse_managed", refuse_managed, METH_VARARGS,
      "refuse_managed(why): the fake device has no managed memory; None: it has."},
+    {"touch", touch, METH_O,
+     "touch(array): the processor uses managed memory, which leaves the fake device."},
     {"device_calls", device_calls, METH_NOARGS, "Calls of the fake device so far."},
     {"limit_device_memory", limit_device_memory, METH_VARARGS,
      "Bytes that a call may take on device 0, if it is up; 0: all."},

@@ -216,6 +216,29 @@ static enum status move(struct device *device, struct stream *stream, const void
     return end(fake, status);
 }
 
+static bool came_back(struct device *device, const void *data, size_t bytes)
+{
+    struct fake *fake = (struct fake *)device;
+    (void)bytes;
+    pthread_mutex_lock(&fake->lock);
+    const struct fake_memory *memory = find_given(fake, data);
+    const bool is_here = memory != NULL && !memory->is_there;
+    pthread_mutex_unlock(&fake->lock);
+    return is_here;
+}
+
+void fake_touch(struct device *device, const void *data)
+{
+    struct fake *fake = (struct fake *)device;
+    pthread_mutex_lock(&fake->lock);
+    struct fake_memory *memory = find_given(fake, data);
+    if (memory != NULL && memory->is_there) {
+        memory->is_there = false;
+        fake->used -= memory->bytes;
+    }
+    pthread_mutex_unlock(&fake->lock);
+}
+
 static enum status new_stream(struct device *device, struct stream **made_stream)
 {
     struct fake *fake;
@@ -455,6 +478,7 @@ struct device *fake_new(size_t memory)
         .upload = upload,
         .download = download,
         .move = move,
+        .came_back = came_back,
         .multiply = multiply,
         .scan = scan,
         .mirror = mirror,

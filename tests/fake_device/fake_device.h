@@ -19,6 +19,9 @@ long fake_alive(const struct device *fake);
 /* Memory of others that is pinned from now on; NULL: none. */
 void fake_pin(struct device *fake, const void *data, size_t bytes);
 
+/* The host touches managed memory: it leaves the device. */
+void fake_touch(struct device *fake, const void *data);
+
 /* fake_gemm.c: computes with pointers that the host may touch. */
 void fake_multiply(const struct gemm *gemm, const char *a, const char *b, char *c);
 bool fake_is_finite(const struct gemm *gemm, const char *c);

@@ -1,6 +1,7 @@
 /* Finding and opening GPUs, and what each supports. */
 #include "cuda_device.h"
 
+#include "cuda_managed.h"
 #include "cuda_state.h"
 #include "cuda_work.h"
 
@@ -144,6 +145,7 @@ static enum status open_device(int ordinal, const char *const blas[], struct dev
     }
     cuda->device = entries;
     cuda_set_work_entries(&cuda->device);
+    cuda_set_managed_entries(&cuda->device);
     cuda->ordinal = ordinal;
     pthread_mutex_init(&cuda->lock, NULL);
     int before = ordinal;

@@ -13,7 +13,8 @@ struct cuda_device {
     cudaMemPool_t pool; /* NULL: it has none */
     const struct cublas *cublas;
     char name[256], model[256], no_cublas[256];
-    pthread_mutex_t lock; /* of the problem */
+    _Atomic bool tells_pages; /* mincore() knows where managed pages are */
+    pthread_mutex_t lock;     /* of the problem */
     char problem[256];
 };
 

@@ -53,19 +53,6 @@ static void release_pinned(struct device *device, void *memory)
     cudaFreeHost(memory);
 }
 
-static enum status alloc_managed(struct device *device, size_t bytes, void **memory)
-{
-    *memory = NULL;
-    return cuda_translate(device, cudaMallocManaged(memory, bytes, cudaMemAttachGlobal),
-                          "allocating managed memory");
-}
-
-static void release_managed(struct device *device, void *memory)
-{
-    (void)device;
-    cudaFree(memory);
-}
-
 static enum status free_memory(struct device *device, size_t *bytes)
 {
     size_t all;
@@ -175,23 +162,6 @@ static enum status download(struct device *device, struct stream *stream, void *
     return cuda_translate(device, error, "copying from the GPU");
 }
 
-static enum status move(struct device *device, struct stream *stream, const void *data,
-                        size_t bytes, bool to_device)
-{
-    const int ordinal = ((struct cuda_device *)device)->ordinal;
-#if CUDART_VERSION >= 13000
-    const struct cudaMemLocation to = {
-        .type = to_device ? cudaMemLocationTypeDevice : cudaMemLocationTypeHost,
-        .id = to_device ? ordinal : 0,
-    };
-    const cudaError_t error = cudaMemPrefetchAsync(data, bytes, to, 0, stream->cuda);
-#else
-    const cudaError_t error =
-        cudaMemPrefetchAsync(data, bytes, to_device ? ordinal : cudaCpuDeviceId, stream->cuda);
-#endif
-    return cuda_translate(device, error, "moving managed memory");
-}
-
 /* ---- products ---- */
 
 /* Summing by slabs bounds the rounding error, which grows with the length of a slab and the number
@@ -273,8 +243,6 @@ void cuda_set_work_entries(struct device *device)
     device->release = release;
     device->alloc_pinned = alloc_pinned;
     device->release_pinned = release_pinned;
-    device->alloc_managed = alloc_managed;
-    device->release_managed = release_managed;
     device->free_memory = free_memory;
     device->new_stream = new_stream;
     device->release_stream = release_stream;
@@ -288,7 +256,6 @@ void cuda_set_work_entries(struct device *device)
     device->finish = finish;
     device->upload = upload;
     device->download = download;
-    device->move = move;
     device->multiply = multiply;
     device->scan = scan;
     device->mirror = mirror;
