@@ -3,8 +3,13 @@
 
 #include "numpy_api.h"
 
+#include "policy_in_use.h"
+#include "threads/quiet_thread.h"
+
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static struct device_entry {
     _Atomic int state;
@@ -63,31 +68,31 @@ static bool has_device(int number)
     return has;
 }
 
-/* Under the lock. `library` may be NULL if the device was open when the caller looked. */
-static void open_device(int number, const struct device_library *library,
+/* Under the lock. `library` may be NULL if the device was open when the caller looked. False: there is a reason
+ * now why the device is not up. */
+static bool open_device(int number, const struct device_library *library,
                         const struct blas_paths *paths)
 {
     struct device_entry *entry = &entries[number];
     char why[REASON_BYTES] = "";
     if (entry->device == NULL && library == NULL) {
         set_reason(entry, DEVICE_UNAVAILABLE, "it was taken away");
-        return;
+        return false;
     }
     if (entry->device == NULL && library->open(number % MOST_OF_A_KIND, paths->list, &entry->device,
                                                why, sizeof why) != STATUS_OK) {
         entry->device = NULL;
         set_reason(entry, DEVICE_UNAVAILABLE, why);
-        return;
+        return false;
     }
     entry->device->number = number;
     if (entry->pipeline == NULL) {
         entry->pipeline = pipeline_new(entry->device, memory_limit);
     }
-    if (entry->pipeline != NULL) {
-        entry->state = DEVICE_UP;
-    } else {
+    if (entry->pipeline == NULL) {
         set_reason(entry, DEVICE_UNAVAILABLE, "out of host memory");
     }
+    return entry->pipeline != NULL;
 }
 
 /* Whether there is such a device; otherwise `why` says why not, or is "" with an exception. */
@@ -114,13 +119,108 @@ enum device_state device_start(int number, bool again)
     pthread_mutex_lock(&lock);
     if (entry->state == (int)state) { /* no other thread has changed it */
         if (found) {
-            open_device(number, library, &paths);
+            if (open_device(number, library, &paths)) {
+                entry->state = DEVICE_UP;
+            }
         } else if (why[0] != '\0') {
             set_reason(entry, DEVICE_UNAVAILABLE, why);
         }
     }
     pthread_mutex_unlock(&lock);
     return device_state(number);
+}
+
+/* ---- in the background, while calls go on ---- */
+
+static struct {
+    int number;
+    const struct device_library *library;
+    struct blas_paths paths;
+    pthread_t thread;
+    _Atomic bool is_taken, has_thread;
+} starter;
+
+/* What the first product makes for those that follow: a handle of the vendor's BLAS, rings, kernels that are
+ * loaded when they are used. Whatever comes of it. */
+static void warm_up(struct pipeline *pipeline)
+{
+    enum { SIDE = 512, SIZE = sizeof(double), BYTES = SIDE * SIDE * SIZE };
+    char *data = calloc(3, BYTES);
+    const struct matmul_task task = {
+        .policy = &policy_in_use,
+        .type = {ELEMENT_FLOAT, SIZE},
+        .precision = PRECISION_IEEE,
+        .kernel = GEMM_AUTO,
+        .product = {.batch = 1,
+                    .m = SIDE,
+                    .n = SIDE,
+                    .k = SIDE,
+                    .a = {data, BYTES, SIDE * SIZE, SIZE},
+                    .b = {data + BYTES, BYTES, SIDE * SIZE, SIZE},
+                    .c = {data + 2 * BYTES, BYTES, SIDE * SIZE, SIZE}},
+    };
+    struct pipeline_report report;
+    if (data != NULL) {
+        pipeline_matmul(pipeline, &task, &report);
+    }
+    free(data);
+}
+
+static void *start_in_background(void *unused)
+{
+    (void)unused;
+    struct device_entry *entry = &entries[starter.number];
+    char why[REASON_BYTES] = "";
+    const bool is_there =
+        starter.library == NULL ||
+        is_among(starter.number, count_devices(starter.library, why, sizeof why), why, sizeof why);
+    pthread_mutex_lock(&lock);
+    if (entry->state == DEVICE_UNUSED && !is_there) {
+        set_reason(entry, DEVICE_UNAVAILABLE, why);
+    } else if (entry->state == DEVICE_UNUSED &&
+               open_device(starter.number, starter.library, &starter.paths)) {
+        warm_up(entry->pipeline);
+        entry->state = DEVICE_UP;
+    }
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+enum device_state device_start_in_background(int number, char *why, size_t size)
+{
+    const int kind = number / MOST_OF_A_KIND;
+    bool is_taken = false;
+    snprintf(why, size, "the device is being started");
+    if (device_state(number) != DEVICE_UNUSED ||
+        !atomic_compare_exchange_strong(&starter.is_taken, &is_taken, true)) {
+        return device_state(number);
+    }
+    why[0] = '\0';
+    starter.number = number;
+    starter.library = has_device(number) ? NULL : device_library_load(kind, why, size);
+    const bool found = has_device(number) ||
+                       (starter.library != NULL && device_library_find_blas(kind, &starter.paths));
+    in_use = in_use || found;
+    if (found && quiet_thread_create(&starter.thread, NULL, start_in_background, NULL)) {
+        starter.has_thread = true;
+        snprintf(why, size, "the device is being started");
+        return DEVICE_UNUSED;
+    }
+    starter.is_taken = false;
+    if (!found && why[0] != '\0') {
+        pthread_mutex_lock(&lock);
+        set_reason(&entries[number], DEVICE_UNAVAILABLE, why);
+        pthread_mutex_unlock(&lock);
+    }
+    return found ? device_start(number, false) : device_state(number);
+}
+
+void devices_settle(void)
+{
+    if (starter.has_thread) {
+        pthread_join(starter.thread, NULL);
+        starter.has_thread = starter.is_taken = false;
+    }
 }
 
 struct pipeline *device_pipeline(int number)
@@ -155,6 +255,7 @@ bool device_give_up(int number, const char *reason)
 static void after_fork_in_child(void)
 {
     pthread_mutex_init(&lock, NULL);
+    starter.has_thread = starter.is_taken = false;
     for (int i = 0; i < DEVICES && in_use; i++) {
         set_reason(&entries[i], DEVICE_GONE, "the process was forked from one that uses a device");
     }
@@ -168,7 +269,8 @@ int devices_initialize(size_t memory)
                  i % MOST_OF_A_KIND);
     }
     pthread_atfork(NULL, NULL, after_fork_in_child);
-    return 0;
+    /* The driver must not be taken down while a thread starts it. */
+    return Py_AtExit(devices_settle);
 }
 
 size_t devices_memory_limit(void)
@@ -213,6 +315,7 @@ bool device_is_usable(int number, char *why, size_t size)
 void devices_replace(struct device *device, bool is_up)
 {
     struct device_entry *entry = &entries[0];
+    devices_settle();
     pthread_mutex_lock(&lock);
     pipeline_delete(entry->pipeline);
     entry->pipeline = device != NULL ? pipeline_new(device, memory_limit) : NULL;

@@ -24,6 +24,13 @@ const char *device_name(int number);
  * unused if a Python exception came meanwhile, which is set then. */
 enum device_state device_start(int number, bool again);
 
+/* Starts it if it is unused, in a thread of its own, and returns what it is by now: unused until it is ready to
+ * compute. Otherwise as device_start(), where no thread can be had as well; `why` says why it is not up. */
+enum device_state device_start_in_background(int number, char *why, size_t size);
+
+/* Waits until no device is being started. */
+void devices_settle(void);
+
 /* Of a device that is up. */
 struct pipeline *device_pipeline(int number);
 struct device *device_of(int number);

@@ -42,6 +42,7 @@ int internals_add(PyObject *module)
         .replace_memory_clock = memory_limits_replace_clock,
         .limit_memory = kept_set_limit,
         .replace_device = replace_device,
+        .settle_devices = devices_settle,
         .replace_rates = measured_rates_replace,
         .replace_clock = measured_clock_replace,
         .limit_device_memory = limit_device_memory,

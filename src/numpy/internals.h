@@ -33,6 +33,7 @@ struct internals {
 
     /* A device in the place of number 0; NULL takes it away. */
     void (*replace_device)(struct device *device, bool is_up);
+    void (*settle_devices)(void);
     /* By which products are placed; NULL: as if nothing had been measured yet. */
     void (*replace_rates)(const struct rates *rates);
     /* Returns seconds; NULL: the real clock. */

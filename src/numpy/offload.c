@@ -129,12 +129,14 @@ static enum status run_on_device(struct attempt *attempt, struct pipeline_report
 /* Whether to compute on the device; otherwise `why` says why not. */
 static bool device_computes(const struct attempt *attempt, int threads, char *why, size_t size)
 {
-    if (device_start(attempt->device, attempt->forced) != DEVICE_UP) {
+    const enum device_state state = attempt->forced
+                                        ? device_start(attempt->device, true)
+                                        : device_start_in_background(attempt->device, why, size);
+    if (state == DEVICE_UNAVAILABLE || state == DEVICE_GONE) {
         device_reason(attempt->device, why, size);
-        return false;
     }
-    if (attempt->forced) {
-        return true;
+    if (state != DEVICE_UP || attempt->forced) {
+        return state == DEVICE_UP;
     }
     struct rates rates;
     const enum status status = measured_rates_get(offload_on_processor, &rates);

@@ -6,10 +6,10 @@
 #include "clock.h"
 #include "futex.h"
 #include "openmp.h"
+#include "quiet_thread.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stddef.h>
 
 /* See docs/decisions/0011-threads.md and docs/measurements/threads.md. */
@@ -196,22 +196,8 @@ static void *work(void *of)
 
 /* ---- starting workers ---- */
 
-/* Signals are for threads that know of them; those of a fault in this thread can be nobody else's,
- * and would end the process without a word if they were blocked. */
-static void block_signals(sigset_t *before)
-{
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
-    sigset_t blocked;
-    sigfillset(&blocked);
-    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
-        sigdelset(&blocked, faults[i]);
-    }
-    pthread_sigmask(SIG_SETMASK, &blocked, before);
-}
-
 static bool start(int number)
 {
-    sigset_t before;
     pthread_attr_t attributes;
     if (pthread_attr_init(&attributes) != 0) {
         return false;
@@ -220,9 +206,7 @@ static bool start(int number)
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     atomic_store(&workers[number].state, RESTING);
     CPU_ZERO(&allowed[number]);
-    block_signals(&before);
-    const bool runs = pthread_create(&threads[number], &attributes, work, &workers[number]) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    const bool runs = quiet_thread_create(&threads[number], &attributes, work, &workers[number]);
     pthread_attr_destroy(&attributes);
     if (!runs) {
         atomic_store(&workers[number].state, ABSENT);

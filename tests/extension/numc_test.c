@@ -213,6 +213,15 @@ static PyObject *set_clock(PyObject *module, PyObject *function)
     Py_RETURN_NONE;
 }
 
+static PyObject *settle_devices(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    Py_BEGIN_ALLOW_THREADS;
+    internals->settle_devices();
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
 static PyObject *fail_device_call(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -306,6 +315,7 @@ static PyMethodDef functions[] = {
      "it "
      "away. What placement takes it for: so many times as fast as the processor; 0: it is "
      "measured. Returns how many objects of the one before are left."},
+    {"settle_devices", settle_devices, METH_NOARGS, "Waits until no device is being started."},
     {"set_fake_clock", set_fake_clock, METH_VARARGS,
      "set_fake_clock(step): what placement takes for the time advances so many seconds at each "
      "look; 0: the real time."},
