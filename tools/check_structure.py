@@ -25,7 +25,7 @@ LAYERS = {
     "numpy": {"engine", "device", "threads", "memory", "kernels"},
     "engine": {"threads", "memory", "kernels"},
     "device": {"threads", "memory", "kernels"},
-    "device/cuda": {"device"},
+    "device/cuda": {"device", "threads"},
     "threads": {"kernels"},
     "memory": {"kernels"},
     "kernels": set(),

@@ -19,6 +19,8 @@
 #define DOWNLOAD_SHARE 0.25
 /* Start of CUDA in a process, with the measuring of rates. */
 #define STARTUP_SECONDS 0.5
+/* Meanwhile products of BLAS leave it a processor, from so many on. */
+#define LEAST_SPARING_CPUS 4
 
 enum {
     /* Element-wise calls move managed operands to the device if all of them have so many bytes. */

@@ -3,11 +3,14 @@
 
 #include "device_cutoffs.h"
 #include "threads/clock.h"
+#include "threads/limit.h"
+#include "threads/spin.h"
 
 #include <sched.h>
 
 enum {
-    SPINS = 2000,
+    PAUSES = 50000,                  /* 2 ms, if there is a processor for each thread; then */
+    YIELDS = 2000,                   /* so often, then threads sleep */
     MOST_DOWNLOADS = RING_SLOTS / 2, /* of one thread at a time: the other slots are for uploads */
 };
 
@@ -158,11 +161,15 @@ static bool take_download(struct schedule *schedule, struct transfer *transfer)
 static void wait_for_change(struct schedule *schedule)
 {
     const unsigned seen = schedule->changes;
+    const int pauses = schedule->threads <= threads_cpus() ? PAUSES : 0;
     pthread_mutex_unlock(&schedule->lock);
-    for (int i = 0; i < SPINS && schedule->changes == seen; i++) {
+    for (int i = 0; i < pauses && schedule->changes == seen; i++) {
+        spin_pause();
+    }
+    for (int i = 0; i < YIELDS && schedule->changes == seen; i++) {
         sched_yield();
     }
-    pthread_mutex_lock(&schedule->lock);
+    spin_lock(&schedule->lock);
     while (schedule->changes == seen) {
         schedule->sleeping++;
         pthread_cond_wait(&schedule->changed, &schedule->lock);
@@ -173,7 +180,7 @@ static void wait_for_change(struct schedule *schedule)
 struct transfer schedule_take(struct schedule *schedule, int downloads)
 {
     struct transfer transfer = {.kind = TRANSFER_LATER};
-    pthread_mutex_lock(&schedule->lock);
+    spin_lock(&schedule->lock);
     for (;;) {
         if (schedule->status != STATUS_OK || schedule->down_tile == schedule->plan->tiles) {
             transfer.kind = TRANSFER_OVER;
@@ -269,7 +276,7 @@ void schedule_multiply(struct schedule *schedule)
         schedule->multiplying = true;
         pthread_mutex_unlock(&schedule->lock);
         const enum status status = multiply(schedule, schedule->multiplied);
-        pthread_mutex_lock(&schedule->lock);
+        spin_lock(&schedule->lock);
         schedule->multiplying = false;
         if (schedule_holds(schedule, status)) {
             schedule->multiplied++;

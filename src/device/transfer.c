@@ -5,8 +5,8 @@
 #include "kernels/copy/tile_pack.h"
 #include "kernels/copy/tile_unpack.h"
 #include "schedule.h"
+#include "threads/spin.h"
 
-#include <sched.h>
 #include <string.h>
 
 /* ---- between matrices and slots ---- */
@@ -189,7 +189,7 @@ static enum status upload(struct copier *copier, const struct transfer *transfer
     if (status == STATUS_OK) {
         note_pending(copier, transfer, slot);
     }
-    pthread_mutex_lock(&schedule->lock);
+    spin_lock(&schedule->lock);
     if (schedule_holds(schedule, status)) {
         schedule->up_left[transfer->operand][panel] -= n;
         schedule->times.last_upload = schedule_seconds(schedule);
@@ -217,7 +217,7 @@ static enum status download(struct copier *copier, const struct transfer *transf
     if (status == STATUS_OK) {
         note_pending(copier, transfer, slot);
     }
-    pthread_mutex_lock(&schedule->lock);
+    spin_lock(&schedule->lock);
     if (status == STATUS_OK && schedule->down_left[transfer->tile] == n) {
         status = device->record(
             device, schedule->session->downloaded[transfer->tile % schedule_result_depth(schedule)],
@@ -300,7 +300,7 @@ static enum status work_with_ring(struct copier *copier)
             return finish_all(copier);
         default: /* TRANSFER_LATER */
             if (!fresh_touch_some(&schedule->fresh)) {
-                sched_yield();
+                spin_pause();
             }
             break;
         }
@@ -336,7 +336,7 @@ void transfer_share(void *context, int index)
     enum status status = ring_take(schedule->resources, index == 0, &copier.ring);
     if (copier.ring != NULL) {
         status = work_with_ring(&copier);
-        pthread_mutex_lock(&schedule->lock);
+        spin_lock(&schedule->lock);
         schedule_holds(schedule, status);
         const bool failed = schedule->status != STATUS_OK;
         pthread_mutex_unlock(&schedule->lock);
@@ -345,7 +345,7 @@ void transfer_share(void *context, int index)
         }
         ring_give_back(schedule->resources, copier.ring);
     } else if (index == 0) {
-        pthread_mutex_lock(&schedule->lock);
+        spin_lock(&schedule->lock);
         schedule_holds(schedule, status);
         pthread_mutex_unlock(&schedule->lock);
     }

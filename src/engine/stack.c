@@ -45,7 +45,7 @@ static void run_on_threads(const struct stack *stack, ptrdiff_t first, double it
     shares_initialize(&sharing.shares, first, stack->count, stack->at_once,
                       least > 1 ? (ptrdiff_t)least : 1, threads);
     stack->hooks->before_threads(stack->hook_data);
-    blas_threads_hold();
+    blas_threads_hold(1);
     region_run(stack->policy, threads, run_share, &sharing);
     blas_threads_release();
     stack->hooks->after_threads(stack->hook_data);
@@ -56,7 +56,7 @@ static void run_on_threads(const struct stack *stack, ptrdiff_t first, double it
 static double run_here(const struct stack *stack, ptrdiff_t first, ptrdiff_t count, bool holds)
 {
     if (holds) {
-        blas_threads_hold();
+        blas_threads_hold(1);
     }
     const int64_t start = clock_ns();
     const bool is_complete = stack->run(stack->context, first, count);

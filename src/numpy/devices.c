@@ -215,6 +215,11 @@ enum device_state device_start_in_background(int number, char *why, size_t size)
     return found ? device_start(number, false) : device_state(number);
 }
 
+bool device_is_being_started(void)
+{
+    return starter.has_thread && device_state(starter.number) == DEVICE_UNUSED;
+}
+
 void devices_settle(void)
 {
     if (starter.has_thread) {

@@ -28,7 +28,8 @@ enum device_state device_start(int number, bool again);
  * compute. Otherwise as device_start(), where no thread can be had as well; `why` says why it is not up. */
 enum device_state device_start_in_background(int number, char *why, size_t size);
 
-/* Waits until no device is being started. */
+bool device_is_being_started(void);
+/* Waits until none is. */
 void devices_settle(void);
 
 /* Of a device that is up. */

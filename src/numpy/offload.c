@@ -13,6 +13,7 @@
 #include "memory/kept_blocks.h"
 #include "options.h"
 #include "policy_in_use.h"
+#include "threads/blas_threads.h"
 #include "threads/limit.h"
 
 #include <fenv.h>
@@ -219,8 +220,17 @@ static void run_attempt(struct attempt *attempt)
         try_device(attempt, threads, why, sizeof why)) {
         return;
     }
+    /* BLAS gives each thread an equal share: that of a thread whose processor starts a device would take twice
+     * as long. */
+    const bool spares = threads_cpus() >= LEAST_SPARING_CPUS && device_is_being_started();
     const double before = measured_clock();
+    if (spares) {
+        blas_threads_hold(threads_cpus() - 1);
+    }
     run_on_processor(attempt->offload, attempt->product);
+    if (spares) {
+        blas_threads_release();
+    }
     const double seconds = measured_clock() - before;
     if (!attempt->forbidden && device_state(attempt->device) == DEVICE_UNUSED) {
         placement_note_seconds(&measured_time_lost, &attempt->task, seconds);

@@ -4,6 +4,7 @@
 #include "loaded.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 
 /* How to tell a library its number of threads. SciPy's builds of OpenBLAS have names of their own. */
 static const struct library_names kinds[] = {
@@ -23,6 +24,7 @@ static struct loaded_libraries libraries = {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int holders;
+static int held_to;
 static int before[MOST_LOADED]; /* threads of each library, when the first caller came */
 
 static int get_threads(int library)
@@ -47,17 +49,23 @@ static void install_fork_handler(void)
     pthread_atfork(NULL, NULL, start_anew);
 }
 
-void blas_threads_hold(void)
+void blas_threads_hold(int most)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, install_fork_handler);
     pthread_mutex_lock(&lock);
-    if (holders++ == 0) {
+    const bool is_first = holders++ == 0;
+    if (is_first) {
         loaded_search(&libraries);
         for (int i = 0; i < libraries.count; i++) {
             before[i] = get_threads(i);
-            if (before[i] > 1) {
-                set_threads(i, 1);
+        }
+    }
+    if (is_first || most < held_to) {
+        held_to = most;
+        for (int i = 0; i < libraries.count; i++) {
+            if (before[i] > most) {
+                set_threads(i, most);
             }
         }
     }
@@ -70,7 +78,7 @@ void blas_threads_release(void)
     if (holders > 0 && --holders == 0) {
         for (int i = 0; i < libraries.count; i++) {
             /* Unless somebody else has set another number meanwhile. */
-            if (before[i] > 1 && get_threads(i) == 1) {
+            if (before[i] > held_to && get_threads(i) == held_to) {
                 set_threads(i, before[i]);
             }
         }

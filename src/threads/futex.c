@@ -2,6 +2,7 @@
 #include "futex.h"
 
 #include "clock.h"
+#include "spin.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -12,15 +13,6 @@
 
 enum { SPINS_BEFORE_YIELD = 128 };
 
-static void relax(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 bool spin_while(_Atomic unsigned *word, unsigned value, int64_t ns)
 {
     const int64_t end = clock_ns() + ns;
@@ -29,7 +21,7 @@ bool spin_while(_Atomic unsigned *word, unsigned value, int64_t ns)
             if (atomic_load_explicit(word, memory_order_acquire) != value) {
                 return true;
             }
-            relax();
+            spin_pause();
         }
         sched_yield();
     } while (clock_ns() < end);

@@ -147,6 +147,7 @@ static enum status open_device(int ordinal, const char *const blas[], struct dev
     cuda_set_work_entries(&cuda->device);
     cuda_set_managed_entries(&cuda->device);
     cuda->ordinal = ordinal;
+    pthread_mutex_init(&cuda->driver, NULL);
     pthread_mutex_init(&cuda->lock, NULL);
     int before = ordinal;
     cudaGetDevice(&before);

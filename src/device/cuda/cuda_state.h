@@ -14,6 +14,7 @@ struct cuda_device {
     const struct cublas *cublas;
     char name[256], model[256], no_cublas[256];
     _Atomic bool tells_pages; /* mincore() knows where managed pages are */
+    pthread_mutex_t driver;   /* of calls of the driver that threads of one product make at once */
     pthread_mutex_t lock;     /* of the problem */
     char problem[256];
 };

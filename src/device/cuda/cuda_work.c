@@ -4,6 +4,7 @@
 #include "cuda_error.h"
 #include "device/device_cutoffs.h"
 #include "result.h"
+#include "threads/spin.h"
 #include "tiled.h"
 
 #include <stdlib.h>
@@ -11,6 +12,18 @@
 static cudaEvent_t event_of(struct event *event)
 {
     return (cudaEvent_t)event;
+}
+
+/* Between both, a thread has the driver for itself. The driver has a lock of its own in which threads sleep, so
+ * long that a product took six times as long after one of NumPy's. */
+static void enter_driver(struct device *device)
+{
+    spin_lock(&((struct cuda_device *)device)->driver);
+}
+
+static void leave_driver(struct device *device)
+{
+    pthread_mutex_unlock(&((struct cuda_device *)device)->driver);
 }
 
 /* ---- memory ---- */
@@ -106,26 +119,45 @@ static void release_event(struct device *device, struct event *event)
 
 static enum status record(struct device *device, struct event *event, struct stream *stream)
 {
-    return cuda_translate(device, cudaEventRecord(event_of(event), stream->cuda),
-                          "recording an event");
+    enter_driver(device);
+    const cudaError_t error = cudaEventRecord(event_of(event), stream->cuda);
+    leave_driver(device);
+    return cuda_translate(device, error, "recording an event");
 }
 
 static enum status follow(struct device *device, struct stream *stream, struct event *event)
 {
-    return cuda_translate(device, cudaStreamWaitEvent(stream->cuda, event_of(event), 0),
-                          "waiting for an event");
-}
-
-static enum status wait(struct device *device, struct event *event)
-{
-    return cuda_translate(device, cudaEventSynchronize(event_of(event)), "waiting for the GPU");
+    enter_driver(device);
+    const cudaError_t error = cudaStreamWaitEvent(stream->cuda, event_of(event), 0);
+    leave_driver(device);
+    return cuda_translate(device, error, "waiting for an event");
 }
 
 static enum status poll(struct device *device, struct event *event, bool *happened)
 {
+    enter_driver(device);
     const cudaError_t error = cudaEventQuery(event_of(event));
+    leave_driver(device);
     *happened = error == cudaSuccess;
     return error == cudaErrorNotReady ? STATUS_OK : cuda_translate(device, error, "asking the GPU");
+}
+
+/* For 2 ms in a loop of our own: threads that the driver lets sleep wake up late, too. */
+static enum status wait(struct device *device, struct event *event)
+{
+    enum { POLLS = 2000, PAUSES = 20 };
+    bool happened = false;
+    enum status status = STATUS_OK;
+    for (int i = 0; i < POLLS && status == STATUS_OK && !happened; i++) {
+        status = poll(device, event, &happened);
+        for (int j = 0; j < PAUSES && !happened; j++) {
+            spin_pause();
+        }
+    }
+    return status != STATUS_OK || happened
+               ? status
+               : cuda_translate(device, cudaEventSynchronize(event_of(event)),
+                                "waiting for the GPU");
 }
 
 static enum status drain(struct device *device, struct stream *stream)
@@ -144,10 +176,12 @@ static enum status upload(struct device *device, struct stream *stream, device_a
                           const void *from, struct copied_rows rows)
 {
     const enum cudaMemcpyKind kind = cudaMemcpyHostToDevice;
+    enter_driver(device);
     const cudaError_t error =
         rows.count == 1 ? cudaMemcpyAsync((void *)to, from, rows.bytes, kind, stream->cuda)
                         : cudaMemcpy2DAsync((void *)to, rows.bytes, from, rows.step, rows.bytes,
                                             rows.count, kind, stream->cuda);
+    leave_driver(device);
     return cuda_translate(device, error, "copying to the GPU");
 }
 
@@ -155,10 +189,12 @@ static enum status download(struct device *device, struct stream *stream, void *
                             device_address from, struct copied_rows rows)
 {
     const enum cudaMemcpyKind kind = cudaMemcpyDeviceToHost;
+    enter_driver(device);
     const cudaError_t error =
         rows.count == 1 ? cudaMemcpyAsync(to, (const void *)from, rows.bytes, kind, stream->cuda)
                         : cudaMemcpy2DAsync(to, rows.step, (const void *)from, rows.bytes,
                                             rows.bytes, rows.count, kind, stream->cuda);
+    leave_driver(device);
     return cuda_translate(device, error, "copying from the GPU");
 }
 
@@ -208,10 +244,12 @@ static enum status multiply(struct device *device, struct stream *stream, const 
         const bool apart = first >= together;
         const struct slab slab = {first, end - first, apart ? gemm->spare : gemm->c,
                                   first % together != 0};
+        enter_driver(device);
         status = multiply_slab(device, stream, gemm, &slab);
         if (status == STATUS_OK && apart && (end == k || end % together == 0)) {
             status = cuda_translate(device, tiled_add(gemm, stream->cuda), "starting a kernel");
         }
+        leave_driver(device);
     }
     return status;
 }
@@ -219,13 +257,18 @@ static enum status multiply(struct device *device, struct stream *stream, const 
 static enum status scan(struct device *device, struct stream *stream, struct element_type type,
                         device_address at, ptrdiff_t count, bool *nonfinite)
 {
-    return cuda_translate(device, result_scan(type, at, count, nonfinite, stream->cuda),
-                          "starting a kernel");
+    enter_driver(device);
+    const cudaError_t error = result_scan(type, at, count, nonfinite, stream->cuda);
+    leave_driver(device);
+    return cuda_translate(device, error, "starting a kernel");
 }
 
 static enum status mirror(struct device *device, struct stream *stream, const struct gemm *gemm)
 {
-    return cuda_translate(device, result_mirror(gemm, stream->cuda), "starting a kernel");
+    enter_driver(device);
+    const cudaError_t error = result_mirror(gemm, stream->cuda);
+    leave_driver(device);
+    return cuda_translate(device, error, "starting a kernel");
 }
 
 /* ---- element-wise work ---- */
@@ -233,8 +276,10 @@ static enum status mirror(struct device *device, struct stream *stream, const st
 static enum status compute(struct device *device, struct stream *stream,
                            const struct elementwise_work *work, uint32_t raised[RAISED_WORDS])
 {
-    return cuda_translate(device, cuda_elementwise(work, raised, stream->cuda),
-                          "starting a kernel");
+    enter_driver(device);
+    const cudaError_t error = cuda_elementwise(work, raised, stream->cuda);
+    leave_driver(device);
+    return cuda_translate(device, error, "starting a kernel");
 }
 
 void cuda_set_work_entries(struct device *device)
