@@ -11,6 +11,7 @@ import statistics
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -440,10 +441,10 @@ for _ in range(12):
 
 
 def part_first():
-    """The first calls of a process, while the device is being started. Rates are known."""
-    nc.measure_rates()
+    """The first calls of a process, while the device is being started, of the last of some processes: the
+    first ones on a machine measure its rates."""
     times = {}
-    for call in ("np.matmul", "nc.matmul"):
+    for call in ("np.matmul", *["nc.matmul"] * 4):
         done = subprocess.run(
             [sys.executable, "-c", FIRST_CALLS, call], capture_output=True, text=True, check=True
         )
@@ -459,6 +460,39 @@ def part_first():
         ("ms", "on", "of NumPy's", ""),
         rows,
     )
+
+
+MOST_TIMES_ALONE = 1.3
+
+
+def part_two():
+    """Two threads, each with a GPU of its own."""
+    if len([name for name in nc.info()["devices"] if name.startswith("cuda")]) < 2:
+        print("\ntwo: there is one GPU")
+        return
+    rows = []
+    for dtype, n in (("d", 8192), ("f", 16384)):
+        operands = [[operand((n, n), dtype, seed + i) for i in range(2)] for seed in (1, 3)]
+        outs = [np.zeros((n, n), dtype) for _ in operands]
+        samples = {"alone": [], "both": []}
+
+        def multiply(number, operands=operands, outs=outs):
+            start = time.perf_counter()
+            with nc.config(device=f"cuda:{number}"):
+                nc.matmul(*operands[number], out=outs[number])
+            return time.perf_counter() - start
+
+        for _ in range(6):
+            time.sleep(PAUSE_SECONDS)
+            samples["alone"] += [multiply(0), multiply(1)]
+            time.sleep(PAUSE_SECONDS)
+            with ThreadPoolExecutor(2) as pool:
+                samples["both"] += [max(pool.map(multiply, (0, 1)))]
+        seconds = {name: statistics.median(of) for name, of in samples.items()}
+        ratio = seconds["both"] / seconds["alone"]
+        rows.append((f"{NAMES[dtype]} {n}", *map(ms, seconds.values()), f"{ratio:.2f}"))
+        rows[-1] += ("MISSED" if ratio > MOST_TIMES_ALONE else "",)
+    table("two GPUs at once, into out", ("case, ms", "alone", "both", "ratio", ""), rows)
 
 
 SWEEP_SHAPES = {
