@@ -1,9 +1,12 @@
-# make bench | test | wheel | lint | docs | asv | clean. Everything is installed into .venv, nothing elsewhere.
-# SETUP_ARGS are options of Meson, such as -Dcuda=disabled; NUMPY are the versions that `make wheel` tests
-# with, such as '2.0.* 2.2.*'.
+# make bench | test | wheel | lint | docs | asv | asv-pages | clean. Everything is installed into .venv,
+# nothing elsewhere. SETUP_ARGS are options of Meson, such as -Dcuda=disabled; NUMPY are the versions that
+# `make wheel` tests with, such as '2.0.* 2.2.*'; ASV_ARGS are options of `asv run`, such as '-b Linalg'.
 PYTHON ?= python3
 PYTEST_ARGS ?=
 SETUP_ARGS ?=
+ASV_ARGS ?=
+# By this name asv keeps results, and draws a line of its own for each.
+MACHINE ?= $(shell uname -n)
 
 venv := $(CURDIR)/.venv
 build := $(CURDIR)/build
@@ -14,7 +17,7 @@ sphinx := $(venv)/bin/python -m sphinx --quiet --fail-on-warning --keep-going -d
 c_files := $(wildcard src/*/*.[ch] src/*/*/*.[ch] src/*/*/*.cu src/*/_template/src/*/*.c tests/*/*.[ch])
 c_files += $(wildcard $(addprefix examples/tutorial/*/*.,c h cpp cu cuh))
 
-.PHONY: bench test wheel lint docs asv clean system install-test install-bench install-docs
+.PHONY: bench test wheel lint docs asv asv-pages clean system install-test install-bench install-docs
 .DELETE_ON_ERROR:
 
 bench: install-bench
@@ -49,10 +52,17 @@ docs: install-docs
 	$(sphinx) -b doctest docs "$(build)-docs/doctest"
 	$(if $(LINKS),$(sphinx) -b linkcheck docs "$(build)-docs/linkcheck")
 
+# Each benchmark once: that they run is seen, and nothing is kept.
+asv_run := --quick
 asv: install-bench
-	cd benchmarks && $(in_venv) asv machine --yes
+	cd benchmarks && $(in_venv) asv machine --yes --machine "$(MACHINE)"
 	cd benchmarks && $(in_venv) asv check --python=same
-	cd benchmarks && $(in_venv) asv run --quick --python=same --show-stderr
+	cd benchmarks && $(in_venv) asv run $(asv_run) --python=same --machine "$(MACHINE)" --show-stderr $(ASV_ARGS)
+
+# Results are those of the commit that is checked out. `make docs` links to the pages where it finds them.
+asv-pages: asv_run := --set-commit-hash HEAD
+asv-pages: asv
+	cd benchmarks && $(in_venv) asv publish
 
 clean:
 	rm -rf .venv .venv-* build build-* dist .asv .hypothesis .pytest_cache .mypy_cache .ruff_cache

@@ -204,6 +204,8 @@ html_show_sourcelink = False
 
 
 def setup(app):
+    if Path(app.outdir, "asv", "index.html").exists():  # `make asv-pages` was run before
+        app.tags.add("asv")
     app.connect("source-read", read_page)
     app.connect("include-read", read_included)
     app.connect("missing-reference", refer_to_others)

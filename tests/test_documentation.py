@@ -18,6 +18,7 @@ PAGES = [
     *sorted(DOCS.glob("guide/*.md")),
     *sorted(DOCS.glob("howto/*.md")),
 ]
+WORKFLOWS = sorted(REPOSITORY.glob(".github/workflows/*.yml"))
 ALL = [*REPOSITORY.glob("*.md"), *DOCS.rglob("*.md")]
 # What the pages call script.py.
 SCRIPT = """
@@ -89,6 +90,16 @@ def test_what_make_is_asked_for():
     for path in (REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md"):
         asked = set(re.findall(r"(?:^|`)make ([a-z-]+)", path.read_text(), re.MULTILINE))
         assert asked and asked <= targets, path
+    for path in WORKFLOWS:
+        assert set(re.findall(r"\bmake ([a-z-]+)", path.read_text())) <= targets, path
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=name_of)
+def test_workflows_are_valid_yaml(path):
+    yaml = pytest.importorskip("yaml")
+    jobs = yaml.safe_load(path.read_text())["jobs"]
+    for job in jobs.values():
+        assert all("uses" in step or "run" in step for step in job["steps"])
 
 
 def test_the_version_is_the_same_everywhere():
