@@ -67,9 +67,14 @@ MUTATIONS = {
         "        calls_left = 0;",
     ),
     "what the processor used": (
-        "src/numpy/elementwise_offload.c",
-        "note(call->array[i], LAST_USE_PROCESSOR);",
-        "note(call->array[i], LAST_USE_DEVICE);",
+        "src/device/last_use.c",
+        "!device->came_back(device, (const void *)extent.first, extent.end - extent.first);",
+        "extent.end > extent.first;",
+    ),
+    "moves of products of managed memory": (
+        "src/device/resident.c",
+        "if (!last_use_left_on(extent, device)) {",
+        "if (true) {",
     ),
     "products of complex numbers that run backwards": (
         "src/numpy/elementwise_offload.c",

@@ -6,7 +6,6 @@
 #include "memory/pages.h"
 #include "overlap.h"
 #include "threads/clock.h"
-#include "threads/limit.h"
 #include "threads/region.h"
 #include "threads/shares.h"
 

@@ -6,7 +6,6 @@
 #include "memory/workspace.h"
 #include "reduction_cutoffs.h"
 #include "sizes.h"
-#include "threads/limit.h"
 #include "threads/region.h"
 
 #include <stdatomic.h>

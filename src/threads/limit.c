@@ -2,7 +2,6 @@
 #include "cgroup.h"
 #include "limit.h"
 #include "openmp.h"
-#include "region.h"
 
 #include <limits.h>
 #include <sched.h>
@@ -16,7 +15,6 @@ static int from_cgroup;
 
 void threads_initialize(int most, const char *cgroup_root)
 {
-    region_initialize();
     openmp_initialize();
     upper_limit = most;
     threads_read_quota(cgroup_root);
@@ -98,14 +96,4 @@ struct thread_limit threads_limit(void)
         return (struct thread_limit){process, "set_config(threads=)"};
     }
     return threads_limit_by_default();
-}
-
-int threads_for(const struct policy *policy, ptrdiff_t n, ptrdiff_t break_even)
-{
-    const ptrdiff_t forced = policy->threshold, pays = forced != 0 ? forced : break_even;
-    if (n < pays || !region_available()) {
-        return 1;
-    }
-    const int threads = threads_limit().threads;
-    return threads > 1 && forced == 0 && region_leaves_asleep(threads, n, pays) ? 1 : threads;
 }

@@ -29,10 +29,4 @@ struct thread_limit threads_limit_by_default(void);
 /* CPUs that the calling thread may run on. */
 int threads_cpus(void);
 
-struct policy;
-
-/* How many threads n elements should run on now; threads pay from `break_even` on, unless the policy says
- * otherwise. */
-int threads_for(const struct policy *policy, ptrdiff_t n, ptrdiff_t break_even);
-
 #endif

@@ -1,5 +1,6 @@
 /* Runs a function on several threads, and keeps concurrent callers within the machine. */
 #include "clock.h"
+#include "limit.h"
 #include "openmp.h"
 #include "pool.h"
 #include "region.h"
@@ -40,12 +41,6 @@ static void install_fork_handler(void)
     pthread_atfork(NULL, NULL, start_anew);
 }
 
-void region_initialize(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, install_fork_handler);
-}
-
 static bool is_within_none(void)
 {
     return !inside && !openmp_in_parallel();
@@ -75,6 +70,16 @@ bool region_leaves_asleep(int threads, ptrdiff_t n, ptrdiff_t break_even)
     return before == 0 || now - before > COLD_AGAIN_WITHIN_NS;
 }
 
+int threads_for(const struct policy *policy, ptrdiff_t n, ptrdiff_t break_even)
+{
+    const ptrdiff_t forced = policy->threshold, pays = forced != 0 ? forced : break_even;
+    if (n < pays || !region_available()) {
+        return 1;
+    }
+    const int threads = threads_limit().threads;
+    return threads > 1 && forced == 0 && region_leaves_asleep(threads, n, pays) ? 1 : threads;
+}
+
 int region_active(void)
 {
     return atomic_load(&threads_active);
@@ -85,14 +90,16 @@ uint64_t region_count(void)
     return atomic_load(&regions);
 }
 
-/* Takes up to `wanted` threads, the caller's own among them, out of what is not in use. */
+/* Takes up to `wanted` threads, the caller's own among them, out of those of the machine that are not in
+ * use. */
 static int take_threads(int wanted)
 {
     int active = atomic_load(&threads_active);
+    const int machine = active > 0 ? threads_limit_by_default().threads : 0;
     int taken;
     do {
-        const int unused = wanted - active;
-        taken = unused > 1 ? unused : 1;
+        const int unused = (machine > wanted ? machine : wanted) - active;
+        taken = unused < 1 ? 1 : unused < wanted ? unused : wanted;
     } while (!atomic_compare_exchange_weak(&threads_active, &active, active + taken));
     return taken;
 }
@@ -110,8 +117,10 @@ static void run_on_worker(void *context, int index)
 static int run_with_workers(const struct policy *policy, int workers, region_share *share,
                             void *context)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct region region = {.share = share, .context = context};
     struct team team;
+    pthread_once(&once, install_fork_handler);
     team.task = run_on_worker;
     team.context = &region;
     fegetenv(&region.environment);

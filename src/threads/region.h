@@ -8,8 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void region_initialize(void);
-
 /* Calls share(context, index) on the calling thread, index 0, and on up to `threads` - 1 others at once,
  * each with an index of its own below `threads`. Any of those may come late or not at all: because
  * concurrent callers use the machine, or the system grants no more threads or keeps them from a
@@ -30,6 +28,10 @@ bool region_is_cold(int threads);
  * workers that sleep: it is short, and none has found them so for some ms. A program that goes on calling
  * gains by waking them, one that calls now and then does not. */
 bool region_leaves_asleep(int threads, ptrdiff_t n, ptrdiff_t break_even);
+
+/* How many threads n elements should run on now; threads pay from `break_even` on, unless the policy says
+ * otherwise. */
+int threads_for(const struct policy *policy, ptrdiff_t n, ptrdiff_t break_even);
 
 /* Threads that region_run with more than one thread occupies now, callers included. */
 int region_active(void);

@@ -154,7 +154,6 @@ static void check_failures(void)
 int main(void)
 {
     threads_initialize(0, "/");
-    region_initialize();
     threads_set_for_process(4);
     device = fake_new((size_t)1 << 30);
     pipeline = device != NULL ? pipeline_new(device, 0) : NULL;

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -260,6 +261,19 @@ static void check_rounding(void)
 
 /* ---- concurrent callers ---- */
 
+static _Atomic int pretended_cpus; /* 0: those of the machine */
+
+/* In the place of libc's. */
+int sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *cpus)
+{
+    const int count = pretended_cpus;
+    memset(cpus, 0, bytes);
+    for (int i = 0; i < count; i++) {
+        CPU_SET_S(i, bytes, cpus);
+    }
+    return count > 0 || syscall(SYS_sched_getaffinity, pid, bytes, cpus) >= 0 ? 0 : -1;
+}
+
 static _Atomic int active, most_active;
 
 static void be_active(void *context, int index)
@@ -285,9 +299,43 @@ static void *call_often(void *unused)
     return NULL;
 }
 
+static void call_within(void *context, int index)
+{
+    if (index == 0) {
+        pthread_t caller;
+        pthread_create(&caller, NULL, context, NULL);
+        pthread_join(caller, NULL);
+    }
+}
+
+static _Atomic int of_second;
+
+static void *call_second(void *unused)
+{
+    (void)unused;
+    _Atomic int shares = 0;
+    of_second = region_run(&policy, THREADS, be_active, &shares);
+    return NULL;
+}
+
+/* Each gets what it wants as long as the machine has it. */
+static void check_two_callers(void)
+{
+    static const struct {
+        int cpus, threads;
+    } cases[] = {{2 * THREADS, THREADS}, {2 * THREADS - 1, THREADS - 1}, {THREADS, 1}, {1, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pretended_cpus = cases[i].cpus;
+        region_run(&policy, THREADS, call_within, call_second);
+        expect(of_second == cases[i].threads, "%d threads of %d CPUs", of_second, cases[i].cpus);
+    }
+    pretended_cpus = 0;
+}
+
 static void check_concurrent_callers(void)
 {
     pthread_t callers[CALLERS];
+    pretended_cpus = THREADS;
     for (int i = 0; i < CALLERS; i++) {
         pthread_create(&callers[i], NULL, call_often, NULL);
     }
@@ -297,6 +345,7 @@ static void check_concurrent_callers(void)
     expect(most_active <= THREADS + CALLERS, "%d threads were active", most_active);
     struct visits visits = {.caller = pthread_self()};
     expect(region_run(&policy, THREADS, visit, &visits) == THREADS, "threads were not given back");
+    pretended_cpus = 0;
 }
 
 /* ---- fork ---- */
@@ -550,6 +599,7 @@ int main(int argc, char *argv[])
     check_flags();
     check_rounding();
     check_concurrent_callers();
+    check_two_callers();
     check_signals();
     check_stack();
     check_small_stack();
