@@ -441,8 +441,9 @@ for _ in range(12):
 
 
 def part_first():
-    """The first calls of a process, while the device is being started, of the last of some processes: the
-    first ones on a machine measure its rates."""
+    """The first calls of a process, while the device is being started.
+
+    Of the last of some processes: the first ones on a machine measure its rates."""
     times = {}
     for call in ("np.matmul", *["nc.matmul"] * 4):
         done = subprocess.run(
