@@ -6,8 +6,6 @@
 #include "threads/limit.h"
 #include "threads/region.h"
 
-#include <stdatomic.h>
-
 enum {
     BLOCKS_PER_THREAD = 4, /* short waits for a preempted thread */
     MOST_BLOCKS = 64,
@@ -17,12 +15,11 @@ enum {
 struct accumulation_split {
     const struct accumulation *accumulation;
     ptrdiff_t elements; /* of each block but the last */
-    int blocks;
-    _Atomic int next;
+    ptrdiff_t blocks;
     uint64_t carry[MOST_BLOCKS]; /* what precedes each block */
 };
 
-static ptrdiff_t length(const struct accumulation_split *split, int block)
+static ptrdiff_t length(const struct accumulation_split *split, ptrdiff_t block)
 {
     const ptrdiff_t left = split->accumulation->n - block * split->elements;
     return left < split->elements ? left : split->elements;
@@ -98,13 +95,11 @@ void accumulate_line(const struct accumulation *accumulation)
 }
 
 /* The carry of a block is first the reduction of the block before it alone. */
-static void reduce_blocks(void *context, int index)
+static void reduce_blocks(void *context, ptrdiff_t first, ptrdiff_t count)
 {
-    (void)index;
     struct accumulation_split *split = context;
     const struct accumulation *accumulation = split->accumulation;
-    int block;
-    while ((block = atomic_fetch_add(&split->next, 1)) < split->blocks - 1) {
+    for (ptrdiff_t block = first; block < first + count; block++) {
         const char *in = accumulation->in + block * split->elements * accumulation->in_step;
         const ptrdiff_t n = length(split, block);
         split->carry[block + 1] = accumulation->convert != NULL
@@ -113,12 +108,10 @@ static void reduce_blocks(void *context, int index)
     }
 }
 
-static void accumulate_blocks(void *context, int index)
+static void accumulate_blocks(void *context, ptrdiff_t first, ptrdiff_t count)
 {
-    (void)index;
-    struct accumulation_split *split = context;
-    int block;
-    while ((block = atomic_fetch_add(&split->next, 1)) < split->blocks) {
+    const struct accumulation_split *split = context;
+    for (ptrdiff_t block = first; block < first + count; block++) {
         accumulate_elements(split->accumulation, split->carry[block], block * split->elements,
                             length(split, block));
     }
@@ -135,15 +128,15 @@ void accumulate_compute(const struct accumulation *accumulation)
         .accumulation = accumulation,
         .elements = (n + blocks - 1) / blocks,
     };
-    split.blocks = (int)((n + split.elements - 1) / split.elements);
+    split.blocks = (n + split.elements - 1) / split.elements;
     const struct reduction_kernel *kernel = accumulation->kernel;
     split.carry[0] = reduced(kernel, accumulation->before, 0, 1);
     if (split.blocks > 1) {
-        region_run(accumulation->policy, threads, reduce_blocks, &split);
-        for (int block = 1; block < split.blocks; block++) {
+        region_run_ranges(accumulation->policy, threads, split.blocks - 1, 1, reduce_blocks,
+                          &split);
+        for (ptrdiff_t block = 1; block < split.blocks; block++) {
             kernel->combine(kernel, &split.carry[block], &split.carry[block - 1], sizeof(uint64_t));
         }
     }
-    split.next = 0;
-    region_run(accumulation->policy, threads, accumulate_blocks, &split);
+    region_run_ranges(accumulation->policy, threads, split.blocks, 1, accumulate_blocks, &split);
 }

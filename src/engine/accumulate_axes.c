@@ -7,7 +7,6 @@
 #include "kernels/copy/copy_items.h"
 #include "reduction_cutoffs.h"
 #include "sizes.h"
-#include "threads/limit.h"
 #include "threads/region.h"
 
 enum {
@@ -20,7 +19,6 @@ struct accumulation_units {
     const struct accumulation_cut *cut;
     elementwise_kernel *kernel; /* of rows; NULL: the loop's function */
     ptrdiff_t piece;            /* elements that are computed at once, if there are several calls */
-    _Atomic ptrdiff_t next;
 };
 
 static ptrdiff_t item_size(const struct accumulated_axes *axes)
@@ -253,41 +251,38 @@ struct accumulation_cut accumulate_cut(const struct accumulated_axes *axes)
 
 /* ---- carried out ---- */
 
-static void run_units(void *context, int index)
+static void run_units(void *context, ptrdiff_t first, ptrdiff_t count)
 {
-    (void)index;
-    struct accumulation_units *units = context;
+    const struct accumulation_units *units = context;
     const struct accumulated_axes *axes = units->axes;
     const struct inner_loop_hooks *hooks = axes->loop->hooks;
-    ptrdiff_t first;
-    while ((first = atomic_fetch_add(&units->next, units->cut->chunk)) < units->cut->units) {
-        const ptrdiff_t end = size_min(first + units->cut->chunk, units->cut->units);
-        if (hooks != NULL) {
-            hooks->before_chunk(axes->hook_data);
+    if (hooks != NULL) {
+        hooks->before_chunk(axes->hook_data);
+    }
+    for (ptrdiff_t unit = first; unit < first + count; unit++) {
+        const char *in;
+        char *out;
+        const ptrdiff_t lines = find_unit(units, unit, &in, &out);
+        if (units->cut->way == BY_ROWS) {
+            run_rows(units, in, out, lines);
+        } else {
+            run_lines(units, in, out, lines);
         }
-        for (ptrdiff_t unit = first; unit < end; unit++) {
-            const char *in;
-            char *out;
-            const ptrdiff_t lines = find_unit(units, unit, &in, &out);
-            if (units->cut->way == BY_ROWS) {
-                run_rows(units, in, out, lines);
-            } else {
-                run_lines(units, in, out, lines);
-            }
-        }
-        if (hooks != NULL) {
-            hooks->after_chunk(axes->hook_data, first);
-        }
+    }
+    if (hooks != NULL) {
+        hooks->after_chunk(axes->hook_data, first);
     }
 }
 
-static void run_on_threads(struct accumulation_units *units, int threads)
+static void run_on_threads(struct accumulation_units *units)
 {
+    const struct accumulation_cut *cut = units->cut;
     const struct inner_loop_hooks *hooks = units->axes->loop->hooks;
     if (hooks != NULL) {
         hooks->before_threads(units->axes->hook_data);
     }
-    region_run(units->axes->loop->policy, threads, run_units, units);
+    region_run_ranges(units->axes->loop->policy, cut->threads, cut->units, cut->chunk, run_units,
+                      units);
     if (hooks != NULL) {
         hooks->after_threads(units->axes->hook_data);
     }
@@ -315,8 +310,8 @@ void accumulate_axes(const struct accumulated_axes *axes, const struct accumulat
         units.kernel = elementwise_choose(axes->loop, step, false);
     }
     if (cut->threads > 1 && cut->units > cut->chunk) {
-        run_on_threads(&units, cut->threads);
+        run_on_threads(&units);
     } else {
-        run_units(&units, 0);
+        run_units(&units, 0, cut->units);
     }
 }

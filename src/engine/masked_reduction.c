@@ -7,8 +7,6 @@
 #include "sizes.h"
 #include "threads/region.h"
 
-#include <stdatomic.h>
-
 enum {
     PIECE_BYTES = 2048,  /* of elements, and of sums: on the stack */
     MOST_SUM_BYTES = 16, /* of one sum */
@@ -24,7 +22,6 @@ struct masked_split {
     ptrdiff_t cuts;      /* blocks of each result, */
     char *partials;      /* which have sums of their own if there are several */
     void (*run)(const struct masked_split *split, ptrdiff_t block);
-    _Atomic ptrdiff_t next;
 };
 
 /* A step of the mask, of one of the elements. */
@@ -181,7 +178,6 @@ struct masked_round {
     char *sums, *sums_before; /* of each block */
     ptrdiff_t counts[ROUND_BLOCKS], counts_before[ROUND_BLOCKS];
     ptrdiff_t first, blocks, blocks_before;
-    _Atomic ptrdiff_t next;
 };
 
 static size_t bytes_of_block(const struct reduction_kernel *kernel)
@@ -199,14 +195,13 @@ static void add_round_before(struct masked_round *round)
     }
 }
 
-static void run_round(void *context, int index)
+/* Task 0 is the round before, the others are blocks. */
+static void run_round(void *context, ptrdiff_t first_task, ptrdiff_t count)
 {
-    (void)index;
     struct masked_round *round = context;
     const struct reduction *reduction = &round->masked->reduction;
     const ptrdiff_t n = reduction->inner.axis[0].n;
-    ptrdiff_t task;
-    while ((task = atomic_fetch_add(&round->next, 1)) <= round->blocks) {
+    for (ptrdiff_t task = first_task; task < first_task + count; task++) {
         if (task == 0) {
             add_round_before(round);
             continue;
@@ -231,8 +226,7 @@ static void run_rounds(struct masked_round *round, int threads)
         memcpy(round->counts_before, round->counts, sizeof round->counts);
         round->blocks_before = round->blocks;
         round->blocks = size_max(size_min(ROUND_BLOCKS, blocks - round->first), 0);
-        atomic_store(&round->next, 0);
-        region_run(reduction->policy, round->blocks > 0 ? threads : 1, run_round, round);
+        region_run_ranges(reduction->policy, threads, round->blocks + 1, 1, run_round, round);
     }
 }
 
@@ -260,18 +254,11 @@ static bool sum_few_results(const struct masked_reduction *masked, int threads)
 
 /* ---- carried out ---- */
 
-static void run_masked_blocks(void *context, int index)
+static void run_masked_blocks(void *context, ptrdiff_t first, ptrdiff_t count)
 {
-    (void)index;
-    struct masked_split *split = context;
-    const ptrdiff_t blocks = split->results * split->cuts;
-    /* A few at a time, where there are many. */
-    const ptrdiff_t chunk = size_max(1, blocks >> 10);
-    ptrdiff_t first;
-    while ((first = atomic_fetch_add(&split->next, chunk)) < blocks) {
-        for (ptrdiff_t block = first; block < size_min(first + chunk, blocks); block++) {
-            split->run(split, block);
-        }
+    const struct masked_split *split = context;
+    for (ptrdiff_t block = first; block < first + count; block++) {
+        split->run(split, block);
     }
 }
 
@@ -304,7 +291,10 @@ bool masked_reduction_compute(const struct masked_reduction *masked)
         }
         split.partials = workspace.data;
     }
-    region_run(reduction->policy, threads, run_masked_blocks, &split);
+    /* A few at a time, where there are many. */
+    const ptrdiff_t blocks = split.results * split.cuts;
+    region_run_ranges(reduction->policy, threads, blocks, size_max(1, blocks >> 10),
+                      run_masked_blocks, &split);
     if (split.cuts > 1) {
         store_partials(&split);
     }

@@ -5,15 +5,10 @@
 #include "matmul_cutoffs.h"
 #include "matmul_direct.h"
 #include "matmul_packed.h"
-#include "matmul_split.h"
 #include "product_steps.h"
+#include "threads/region.h"
 
 #include <string.h>
-
-static double muls_of(const struct product *x)
-{
-    return (double)x->m * (double)x->n * (double)x->k;
-}
 
 static double elements_of(const struct product *x)
 {
@@ -48,9 +43,9 @@ static bool suits_short_k(const struct product *x, ptrdiff_t size)
            (is_near || (step == size && x->k <= SHORT_K / 4));
 }
 
-static bool suits_float_kernel(const struct matmul_dtype *dtype, const struct product *x)
+static bool suits_float_kernel(const struct matmul_dtype *dtype, const struct product *x,
+                               double muls)
 {
-    const double muls = muls_of(x);
     if (x->k <= SHORT_K && x->k * dtype->item_size <= SHORT_K_BYTES &&
         suits_short_k(x, dtype->item_size)) {
         return muls > TINY_MULS;
@@ -60,13 +55,12 @@ static bool suits_float_kernel(const struct matmul_dtype *dtype, const struct pr
            x->n * dtype->item_size % WHOLE_VECTOR_BYTES == 0;
 }
 
-static bool suits_kernel(const struct matmul_dtype *dtype, const struct product *x)
+static bool suits_kernel(const struct matmul_dtype *dtype, const struct product *x, double muls)
 {
     const bool is_vecdot = dtype->is_vecdot && x->m == 1 && x->n == 1;
     if (dtype->kernel == NULL || (is_tiny(x) && !is_vecdot)) {
         return false;
     }
-    const double muls = muls_of(x);
     switch (dtype->kernel->kind) {
     case 'b':
         return is_vecdot ? is_long_dot(dtype, x) : muls > SMALL_BOOL_MULS;
@@ -80,22 +74,34 @@ static bool suits_kernel(const struct matmul_dtype *dtype, const struct product 
         return false;
     }
     if (dtype->has_blas) {
-        return suits_float_kernel(dtype, x);
+        return suits_float_kernel(dtype, x, muls);
     }
     return x->k == 0 || muls > (x->n == 1 ? TINY_VECTOR_MULS : TINY_MULS);
 }
 
-static void plan_fallback(struct matmul_plan *plan, const struct matmul_dtype *dtype,
-                          const struct product *x)
+/* Few large products are split themselves; of many small ones the stack is. `ns`: of one. */
+static int plan_threads(struct matmul_plan *plan, double ns)
 {
-    const double muls = muls_of(x);
+    const ptrdiff_t batch = plan->product.batch;
+    const int threads =
+        threads_for_ns(plan->policy, (ns > 20 ? ns : 20) * (double)batch, BREAK_EVEN_NS);
+    const bool by_stack = batch > 1 && !(ns > SPLIT_PRODUCT_NS && batch < 4 * (ptrdiff_t)threads);
+    plan->stack_threads = by_stack ? threads : 1;
+    plan->threads = by_stack ? 1 : threads;
+    return threads;
+}
+
+static void plan_fallback(struct matmul_plan *plan, const struct matmul_dtype *dtype,
+                          const struct product *x, double muls)
+{
     const bool is_vector = x->m == 1 || x->n == 1;
     const bool may_split =
         x->batch > 1 &&
         !(dtype->has_blas && muls > (is_vector ? SERIAL_BLAS_VECTOR_MULS : SERIAL_BLAS_MULS));
     const double ns = 10 + muls * (dtype->has_blas ? 0.05 : 0.5);
     plan->way = MATMUL_FALLBACK;
-    plan->stack_threads = may_split ? matmul_threads(plan->policy, ns * (double)x->batch) : 1;
+    plan->stack_threads =
+        may_split ? threads_for_ns(plan->policy, ns * (double)x->batch, BREAK_EVEN_NS) : 1;
 }
 
 /* ---- the order of rows and columns ---- */
@@ -127,13 +133,14 @@ static bool is_own_transpose(const struct product *x)
 
 /* BLAS computes what fits the caches as fast, and on one thread reads a matrix for one vector as fast. In a
  * stack its threads would begin and end with each product. */
-static bool gains_by_thin(const struct product *x, ptrdiff_t size, bool packs, int threads)
+static bool gains_by_thin(const struct product *x, double muls, ptrdiff_t size, bool packs,
+                          int threads)
 {
     const double bytes = (double)x->m * (double)x->k * (double)size;
     if (x->m < THIN_LEAST_PACKED_FOR && packs) {
         return false; /* making b contiguous would take as long as the product */
     }
-    const bool is_split = threads > 1 && (x->batch == 1 || muls_of(x) > SERIAL_BLAS_VECTOR_MULS);
+    const bool is_split = threads > 1 && (x->batch == 1 || muls > SERIAL_BLAS_VECTOR_MULS);
     return bytes >= THIN_FROM_BYTES
                ? threads > 1 || x->n > 1
                : is_split && x->batch > 1 && bytes * (double)x->batch >= THIN_FROM_BYTES;
@@ -149,7 +156,7 @@ static bool is_deep(const struct thin_kernels *kernel, bool by_rows, ptrdiff_t c
 }
 
 static bool plan_thin(struct matmul_plan *plan, const struct matmul_dtype *dtype,
-                      const struct product *product)
+                      const struct product *product, double muls)
 {
     struct product *x = &plan->product;
     const ptrdiff_t size = dtype->item_size;
@@ -170,11 +177,11 @@ static bool plan_thin(struct matmul_plan *plan, const struct matmul_dtype *dtype
     const bool packs =
         !by_rows && (dtype->is_complex || x->b.row_step != size || x->a.column_step != size);
     const ptrdiff_t floats = by_rows ? x->k : parts * x->k;
-    const double ns = (double)x->m * (double)x->k * (double)size / THIN_BYTES_PER_NS;
-    const int threads = matmul_threads(plan->policy, ns * (double)x->batch);
+    const int threads =
+        plan_threads(plan, (double)x->m * (double)x->k * (double)size / THIN_BYTES_PER_NS);
     if (columns == 0 || columns > MOST_THIN_COLUMNS ||
         (plan->policy->threshold == 0 && !(is_deep(dtype->thin, by_rows, columns, floats) &&
-                                           gains_by_thin(x, size, packs, threads)))) {
+                                           gains_by_thin(x, muls, size, packs, threads)))) {
         return false;
     }
     plan->thin = (struct thin_task){
@@ -184,16 +191,13 @@ static bool plan_thin(struct matmul_plan *plan, const struct matmul_dtype *dtype
         .conjugates_b = dtype->conjugates && is_turned,
     };
     plan->way = MATMUL_THIN;
-    const bool by_stack =
-        x->batch > 1 && !(ns > SPLIT_PRODUCT_NS && x->batch < 4 * (ptrdiff_t)threads);
-    plan->stack_threads = by_stack ? threads : 1;
-    plan->threads = by_stack || threads == 1 ? 1 : matmul_threads(plan->policy, ns);
     return true;
 }
 
 /* ---- algorithm and threads ---- */
 
-static enum matmul_way way_of(const struct matmul_kernel *kernel, const struct product *x)
+static enum matmul_way way_of(const struct matmul_kernel *kernel, const struct product *x,
+                              double muls)
 {
     const bool packing_pays_early = kernel->kind == 'e' || kernel->is_scalar;
     const bool is_vector = x->m == 1 || x->n == 1;
@@ -203,68 +207,50 @@ static enum matmul_way way_of(const struct matmul_kernel *kernel, const struct p
     if (kernel->kind == 'b') {
         return MATMUL_BOOL;
     }
-    if (kernel->kind == 'f' && x->k <= SHORT_K && muls_of(x) > DIRECT_MULS) {
+    if (kernel->kind == 'f' && x->k <= SHORT_K && muls > DIRECT_MULS) {
         return MATMUL_STRIPS;
     }
-    if (kernel->rows == 0 ||
-        muls_of(x) <= (packing_pays_early ? DIRECT_ELEMENT_MULS : DIRECT_MULS)) {
+    if (kernel->rows == 0 || muls <= (packing_pays_early ? DIRECT_ELEMENT_MULS : DIRECT_MULS)) {
         return MATMUL_DIRECT;
     }
     return is_thin ? MATMUL_STRIPS : MATMUL_PACKED;
 }
 
-static bool suits_stack(const struct matmul_kernel *kernel, const struct product *x)
+static bool suits_stack(const struct matmul_kernel *kernel, const struct product *x, double muls)
 {
     const ptrdiff_t size = (ptrdiff_t)kernel->item_size, row_bytes = x->n * size;
-    return kernel->stack != NULL && muls_of(x) <= DIRECT_MULS && x->m % 4 == 0 &&
+    return kernel->stack != NULL && muls <= DIRECT_MULS && x->m % 4 == 0 &&
            x->b.column_step == size && x->c.column_step == size &&
            (row_bytes == kernel->stack_row_bytes || row_bytes == 2 * kernel->stack_row_bytes);
 }
 
-static const struct matmul_kernel *kernel_for_packed(const struct matmul_kernel *kernel,
-                                                     const struct product *x)
-{
-    const bool is_large = muls_of(x) >= LARGE_MULS && x->m >= LARGE_SIDE && x->n >= LARGE_SIDE;
-    return is_large ? matmul_kernel_find(kernel->kind, kernel->item_size, true) : kernel;
-}
-
-/* Few large products are split themselves; of many small ones the stack is. */
-static void plan_threads(struct matmul_plan *plan)
+static void plan_bool_threads(struct matmul_plan *plan)
 {
     const struct product *x = &plan->product;
-    if (plan->way == MATMUL_BOOL) {
-        const double elements = elements_of(x);
-        const bool by_stack = elements < BOOL_SPLIT_PRODUCT_ELEMENTS && x->batch > 1;
-        plan->stack_threads =
-            by_stack ? matmul_threads(plan->policy, (20 + elements * 0.1) * (double)x->batch) : 1;
-        plan->threads = by_stack ? 1 : matmul_threads(plan->policy, matmul_bool_ns(x));
-        return;
-    }
-    const double ns = muls_of(x) * (plan->kernel->is_scalar ? 1.0 : 0.05) + elements_of(x) * 0.2;
-    const int threads =
-        matmul_threads(plan->policy, (ns > 20 || x->batch == 1 ? ns : 20) * (double)x->batch);
-    const bool by_stack =
-        x->batch > 1 && !(ns > SPLIT_PRODUCT_NS && x->batch < 4 * (ptrdiff_t)threads);
+    const double elements = elements_of(x);
+    const bool by_stack = elements < BOOL_SPLIT_PRODUCT_ELEMENTS && x->batch > 1;
+    const int threads = threads_for_ns(
+        plan->policy, by_stack ? (20 + elements * 0.1) * (double)x->batch : matmul_bool_ns(x),
+        BREAK_EVEN_NS);
     plan->stack_threads = by_stack ? threads : 1;
-    plan->threads = by_stack || threads == 1 ? 1 : matmul_threads(plan->policy, ns);
+    plan->threads = by_stack ? 1 : threads;
 }
 
 void matmul_plan(struct matmul_plan *plan, const struct policy *policy,
                  const struct matmul_dtype *dtype, const struct product *product)
 {
-    plan->policy = policy;
-    if (!suits_kernel(dtype, product)) {
-        if (plan_thin(plan, dtype, product)) {
-            return;
-        }
-        plan_fallback(plan, dtype, product);
-        return;
-    }
+    const double muls = (double)product->m * (double)product->n * (double)product->k;
     const struct matmul_kernel *kernel = dtype->kernel;
     struct product *x = &plan->product;
-    *x = *product;
+    plan->policy = policy;
     plan->kernel = kernel;
-    plan->stack_threads = plan->threads = 1;
+    if (!suits_kernel(dtype, product, muls)) {
+        if (!plan_thin(plan, dtype, product, muls)) {
+            plan_fallback(plan, dtype, product, muls);
+        }
+        return;
+    }
+    *x = *product;
     if (x->m == 0 || x->n == 0 || x->batch == 0) {
         plan->way = MATMUL_EMPTY;
         return;
@@ -272,17 +258,22 @@ void matmul_plan(struct matmul_plan *plan, const struct policy *policy,
     product_normalise(x, (ptrdiff_t)kernel->item_size);
     if (x->k == 0) {
         plan->way = MATMUL_ZEROS;
-    } else if (suits_stack(kernel, x)) {
+    } else if (suits_stack(kernel, x, muls)) {
         plan->way = MATMUL_STACK;
     } else {
         if (wants_transposition(kernel, x)) {
             *x = product_transposed(x);
         }
-        plan->way = way_of(kernel, x);
+        plan->way = way_of(kernel, x, muls);
     }
-    plan_threads(plan);
-    if (plan->way == MATMUL_PACKED) {
-        plan->kernel = kernel_for_packed(kernel, x);
+    if (plan->way == MATMUL_BOOL) {
+        plan_bool_threads(plan);
+    } else {
+        plan_threads(plan, muls * (kernel->is_scalar ? 1.0 : 0.05) + elements_of(x) * 0.2);
+    }
+    const bool is_large = muls >= LARGE_MULS && x->m >= LARGE_SIDE && x->n >= LARGE_SIDE;
+    if (plan->way == MATMUL_PACKED && is_large && dtype->large != NULL && dtype->large->prepare()) {
+        plan->kernel = dtype->large;
     }
 }
 
@@ -356,7 +347,7 @@ static void run_range(void *context, ptrdiff_t first, ptrdiff_t count)
 void matmul_run(const struct matmul_plan *plan)
 {
     if (plan->way != MATMUL_EMPTY) {
-        matmul_split(plan->policy, plan->product.batch, plan->stack_threads, run_range,
-                     (void *)plan);
+        region_run_ranges(plan->policy, plan->stack_threads, plan->product.batch, 0, run_range,
+                          (void *)plan);
     }
 }

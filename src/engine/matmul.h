@@ -8,6 +8,7 @@
 /* How a gufunc multiplies one dtype. */
 struct matmul_dtype {
     const struct matmul_kernel *kernel; /* NULL: there is only the fallback */
+    const struct matmul_kernel *large;  /* for large products alone; NULL: there is none */
     ptrdiff_t item_size;
     bool is_vecdot;                  /* m and n are 1, but of a joined stack */
     const struct thin_kernels *thin; /* of floats and complex numbers; NULL: none */

@@ -1,8 +1,9 @@
 /* Up to MOST_DOT_ROWS rows of a are not packed in advance: most sums end at the first true product. */
 #include "matmul_bool.h"
 
-#include "matmul_split.h"
+#include "matmul_cutoffs.h"
 #include "memory/workspace.h"
+#include "threads/region.h"
 
 enum { CHUNK_ROWS = 8, CHUNK_COLUMNS = 64, WORD = 64 };
 
@@ -44,7 +45,7 @@ static void multiply(void *context, ptrdiff_t first, ptrdiff_t count)
 /* Threads for one phase of a product; 1 if the product itself has one. */
 static int phase_threads(const struct policy *policy, int threads, double ns)
 {
-    return threads > 1 ? matmul_threads(policy, ns) : 1;
+    return threads > 1 ? threads_for_ns(policy, ns, BREAK_EVEN_NS) : 1;
 }
 
 static bool run_packed(const struct policy *policy, const struct matmul_bits *kernel,
@@ -68,9 +69,9 @@ static bool run_packed(const struct policy *policy, const struct matmul_bits *ke
     const ptrdiff_t m_words = (x->m + WORD - 1) / WORD;
     const double a_ns = 4.0 * (double)x->k * (double)m_words;
     const double b_ns = 4.0 * (double)x->n * (double)a_words;
-    matmul_split(policy, m_words, phase_threads(policy, threads, a_ns), pack_a, &run);
-    matmul_split(policy, a_words, phase_threads(policy, threads, b_ns), pack_b, &run);
-    matmul_split(policy, (x->m + CHUNK_ROWS - 1) / CHUNK_ROWS, threads, multiply, &run);
+    region_run_ranges(policy, phase_threads(policy, threads, a_ns), m_words, 0, pack_a, &run);
+    region_run_ranges(policy, phase_threads(policy, threads, b_ns), a_words, 0, pack_b, &run);
+    region_run_ranges(policy, threads, (x->m + CHUNK_ROWS - 1) / CHUNK_ROWS, 0, multiply, &run);
     workspace_give_back(workspace);
     return true;
 }
@@ -110,7 +111,8 @@ void matmul_bool(const struct policy *policy, const struct matmul_bits *kernel,
 {
     if (is_few_dots(x)) {
         struct bits_run run = {.kernel = kernel, .x = x, .a_words = (x->k + WORD - 1) / WORD};
-        matmul_split(policy, (x->n + CHUNK_COLUMNS - 1) / CHUNK_COLUMNS, threads, dots, &run);
+        region_run_ranges(policy, threads, (x->n + CHUNK_COLUMNS - 1) / CHUNK_COLUMNS, 0, dots,
+                          &run);
     } else if (x->m <= MOST_DOT_ROWS || !run_packed(policy, kernel, x, threads)) {
         kernel->direct(x);
     }

@@ -3,8 +3,8 @@
 
 #include "kernels/copy/tile_pack.h"
 #include "matmul_cutoffs.h"
-#include "matmul_split.h"
 #include "memory/workspace.h"
+#include "threads/region.h"
 
 #include <stdbool.h>
 
@@ -122,5 +122,6 @@ void matmul_strips(const struct policy *policy, const struct matmul_kernel *kern
 {
     struct strips strips = {kernel, product};
     const ptrdiff_t side = is_cut_by_columns(kernel, product) ? product->n : product->m;
-    matmul_split(policy, (side + STRIP_SIDE - 1) / STRIP_SIDE, threads, run_strips, &strips);
+    region_run_ranges(policy, threads, (side + STRIP_SIDE - 1) / STRIP_SIDE, 0, run_strips,
+                      &strips);
 }

@@ -3,10 +3,10 @@
 
 #include "kernels/copy/tile_unpack.h"
 #include "matmul_cutoffs.h"
-#include "matmul_split.h"
 #include "memory/workspace.h"
 #include "product_steps.h"
 #include "sizes.h"
+#include "threads/region.h"
 
 /* ---- by other steps ---- */
 
@@ -123,7 +123,8 @@ static void copy_rows(void *context, ptrdiff_t first, ptrdiff_t count)
 static void copy(const struct policy *policy, struct row_copies *copies, ptrdiff_t batch)
 {
     const double ns = (double)batch * (double)copies->m * (double)copies->columns;
-    matmul_split(policy, batch, matmul_threads(policy, ns), copy_rows, copies);
+    region_run_ranges(policy, threads_for_ns(policy, ns, BREAK_EVEN_NS), batch, 0, copy_rows,
+                      copies);
 }
 
 static bool copies_pay(const struct matmul_dtype *dtype, const struct product *x)

@@ -3,9 +3,9 @@
 
 #include "kernels/copy/tile_unpack.h"
 #include "matmul_cutoffs.h"
-#include "matmul_split.h"
 #include "memory/workspace.h"
 #include "sizes.h"
+#include "threads/region.h"
 
 enum {
     SMALL_ROOM = 16 << 10, /* on the stack, where memory is refused */
@@ -280,8 +280,8 @@ static void add_slabs(const struct thin_job *job, const struct policy *policy, i
     const struct product *x = &job->task->product;
     const ptrdiff_t floats = sums_bytes(job, x->m) / job->part_size;
     const double ns = (double)(floats * job->part_size * job->slabs) / THIN_BYTES_PER_NS;
-    matmul_split(policy, ceiling(floats, THIN_ADDED_FLOATS),
-                 threads > 1 ? matmul_threads(policy, ns) : 1, add_pieces, (void *)job);
+    region_run_ranges(policy, threads > 1 ? threads_for_ns(policy, ns, BREAK_EVEN_NS) : 1,
+                      ceiling(floats, THIN_ADDED_FLOATS), 0, add_pieces, (void *)job);
     const ptrdiff_t step = (job->by_rows ? x->m * job->parts : job->columns) * job->part_size;
     store(job, job->sums, step, 0, x->m);
 }
@@ -333,7 +333,7 @@ void thin_run(const struct policy *policy, const struct thin_task *task, int thr
         job.slab = x->k;
         job.slabs = 1;
     }
-    matmul_split(policy, job.units * job.slabs, threads, run_units, &job);
+    region_run_ranges(policy, threads, job.units * job.slabs, 0, run_units, &job);
     if (job.sums != NULL) {
         add_slabs(&job, policy, threads);
     }

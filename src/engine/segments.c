@@ -49,26 +49,22 @@ static ptrdiff_t length_of(const struct segments *segments, ptrdiff_t k)
 
 struct segment_survey {
     const struct segments *segments;
-    _Atomic ptrdiff_t next, longest, total;
+    _Atomic ptrdiff_t longest, total;
     _Atomic bool found_outside;
 };
 
-static void survey_indices(void *context, int index)
+static void survey_indices(void *context, ptrdiff_t first, ptrdiff_t count)
 {
-    (void)index;
     struct segment_survey *survey = context;
     const struct segments *segments = survey->segments;
-    ptrdiff_t first, longest = 1;
+    ptrdiff_t longest = 1;
     size_t total = 0;
     bool outside = false;
-    while ((first = atomic_fetch_add(&survey->next, MEASURED_AT_ONCE)) < segments->count) {
-        const ptrdiff_t end = size_min(first + MEASURED_AT_ONCE, segments->count);
-        for (ptrdiff_t k = first; k < end; k++) {
-            const ptrdiff_t length = length_of(segments, k);
-            outside |= (size_t)segments->indices[k] >= (size_t)segments->n;
-            longest = size_max(longest, length);
-            total += (size_t)length;
-        }
+    for (ptrdiff_t k = first; k < first + count; k++) {
+        const ptrdiff_t length = length_of(segments, k);
+        outside |= (size_t)segments->indices[k] >= (size_t)segments->n;
+        longest = size_max(longest, length);
+        total += (size_t)length;
     }
     atomic_fetch_add(&survey->total, (ptrdiff_t)total);
     if (outside) {
@@ -83,7 +79,8 @@ struct segment_lengths segments_measure(const struct segments *segments)
 {
     struct segment_survey survey = {.segments = segments};
     const bool is_short = segments->count <= MEASURED_AT_ONCE || !region_available();
-    region_run(segments->policy, is_short ? 1 : threads_limit().threads, survey_indices, &survey);
+    region_run_ranges(segments->policy, is_short ? 1 : threads_limit().threads, segments->count,
+                      MEASURED_AT_ONCE, survey_indices, &survey);
     return (struct segment_lengths){!survey.found_outside, survey.longest, survey.total};
 }
 

@@ -7,7 +7,6 @@
 
 #include "threads/blas_threads.h"
 #include "threads/clock.h"
-#include "threads/limit.h"
 #include "threads/region.h"
 #include "threads/shares.h"
 

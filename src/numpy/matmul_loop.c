@@ -4,8 +4,8 @@
 
 #include "dtypes.h"
 #include "engine/matmul_join.h"
-#include "engine/matmul_split.h"
 #include "policy_in_use.h"
+#include "threads/region.h"
 
 #include <string.h>
 
@@ -63,6 +63,7 @@ bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char ty
         .is_complex = dtype.kind == 'c',
         .conjugates = conjugates,
         .kernel = has_kernel ? matmul_kernel_find(kind_of(type), dtype.size, false) : NULL,
+        .large = has_kernel ? matmul_kernel_find(kind_of(type), dtype.size, true) : NULL,
         .item_size = (ptrdiff_t)dtype.size,
         .is_vecdot = loop->gufunc == VECDOT,
         .has_blas = has_blas,
@@ -211,7 +212,7 @@ static void compute_on_processor(const void *loop_, const struct product *produc
     if (plan.way == MATMUL_FALLBACK) {
         gufunc_counts.numpys++;
         struct numpy_call call = {loop, product};
-        matmul_split(&policy_in_use, product->batch, plan.stack_threads, run_numpy, &call);
+        region_run_ranges(&policy_in_use, plan.stack_threads, product->batch, 0, run_numpy, &call);
     } else {
         gufunc_counts.ours++;
         matmul_run(&plan);

@@ -13,6 +13,7 @@ enum {
      * us. Cold cells of `python benchmarks/never_slower.py` */
     COLD_BREAK_EVENS = 5,
     COLD_AGAIN_WITHIN_NS = 5000000, /* calls that follow each other so soon go on */
+    CHUNKS_PER_THREAD = 8,          /* of ranges: none waits long for the last one */
 };
 
 struct region {
@@ -78,6 +79,12 @@ int threads_for(const struct policy *policy, ptrdiff_t n, ptrdiff_t break_even)
     }
     const int threads = threads_limit().threads;
     return threads > 1 && forced == 0 && region_leaves_asleep(threads, n, pays) ? 1 : threads;
+}
+
+int threads_for_ns(const struct policy *policy, double ns, double break_even)
+{
+    const bool pays = policy->threshold != 0 || ns >= break_even;
+    return pays && region_available() ? threads_limit().threads : 1;
 }
 
 int region_active(void)
@@ -161,4 +168,34 @@ int region_run(const struct policy *policy, int threads, region_share *share, vo
         atomic_fetch_sub(&threads_active, taken);
     }
     return count;
+}
+
+struct ranges {
+    region_range *run;
+    void *context;
+    ptrdiff_t end, chunk;
+    _Atomic ptrdiff_t next;
+};
+
+static void run_ranges(void *context, int index)
+{
+    (void)index;
+    struct ranges *ranges = context;
+    ptrdiff_t first;
+    while ((first = atomic_fetch_add(&ranges->next, ranges->chunk)) < ranges->end) {
+        const ptrdiff_t left = ranges->end - first;
+        ranges->run(ranges->context, first, left < ranges->chunk ? left : ranges->chunk);
+    }
+}
+
+void region_run_ranges(const struct policy *policy, int threads, ptrdiff_t end, ptrdiff_t chunk,
+                       region_range *run, void *context)
+{
+    if (threads <= 1 || end <= (chunk > 1 ? chunk : 1)) {
+        run(context, 0, end);
+        return;
+    }
+    const ptrdiff_t share = chunk > 0 ? chunk : end / (CHUNKS_PER_THREAD * (ptrdiff_t)threads);
+    struct ranges ranges = {run, context, end, share > 0 ? share : 1, 0};
+    region_run(policy, threads, run_ranges, &ranges);
 }

@@ -17,6 +17,13 @@
 typedef void region_share(void *context, int index);
 int region_run(const struct policy *policy, int threads, region_share *share, void *context);
 
+/* Calls run(context, first, count) for ranges that together are [0, end): on this thread, or on up to
+ * `threads` threads, which take `chunk` indices at a time, or an eighth of what is there for each if that
+ * is 0. */
+typedef void region_range(void *context, ptrdiff_t first, ptrdiff_t count);
+void region_run_ranges(const struct policy *policy, int threads, ptrdiff_t end, ptrdiff_t chunk,
+                       region_range *run, void *context);
+
 /* Whether region_run could use more than one thread now. */
 bool region_available(void);
 
@@ -32,6 +39,9 @@ bool region_leaves_asleep(int threads, ptrdiff_t n, ptrdiff_t break_even);
 /* How many threads n elements should run on now; threads pay from `break_even` on, unless the policy says
  * otherwise. */
 int threads_for(const struct policy *policy, ptrdiff_t n, ptrdiff_t break_even);
+
+/* The same for work that takes `ns` on one, whether workers sleep or not. */
+int threads_for_ns(const struct policy *policy, double ns, double break_even);
 
 /* Threads that region_run with more than one thread occupies now, callers included. */
 int region_active(void);

@@ -77,7 +77,11 @@ static void compute_tile(const char *a, const char *b, ptrdiff_t groups, char *c
 static bool ask_for_tiles(void)
 {
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
-    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+    static _Atomic signed char granted; /* 0: not asked */
+    if (granted == 0) {
+        granted = syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0 ? 1 : -1;
+    }
+    return granted > 0;
 }
 
 const struct matmul_kernel KERNEL = {

@@ -28,24 +28,12 @@ static const struct {
 
 enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
 
-static bool is_prepared(int row)
-{
-    enum { UNKNOWN, YES, NO };
-    static _Atomic unsigned char prepared[ROW_COUNT];
-    if (prepared[row] == UNKNOWN) {
-        const struct matmul_kernel *kernel = rows[row].kernel;
-        prepared[row] = kernel->prepare == NULL || kernel->prepare() ? YES : NO;
-    }
-    return prepared[row] == YES;
-}
-
 const struct matmul_kernel *matmul_kernel_find(char kind, size_t item_size, bool large)
 {
     for (int row = ROW_COUNT - 1; row >= 0; row--) {
         const struct matmul_kernel *kernel = rows[row].kernel;
-        const bool only_large = kernel->direct == NULL && kernel->bits == NULL;
-        if (kernel->kind == kind && kernel->item_size == item_size && (large || !only_large) &&
-            kernels_isa_is_selected(rows[row].isa) && is_prepared(row)) {
+        if (kernel->kind == kind && kernel->item_size == item_size &&
+            large == (kernel->prepare != NULL) && kernels_isa_is_selected(rows[row].isa)) {
             return kernel;
         }
     }
@@ -56,7 +44,10 @@ const struct matmul_kernel *matmul_kernel_of_isa(const char *isa, int index)
 {
     for (int row = 0; row < ROW_COUNT; row++) {
         if (strcmp(kernels_isa(rows[row].isa), isa) == 0 && index-- == 0) {
-            return kernels_of_isa(isa) != NULL && is_prepared(row) ? rows[row].kernel : NULL;
+            const struct matmul_kernel *kernel = rows[row].kernel;
+            const bool is_usable =
+                kernels_of_isa(isa) != NULL && (kernel->prepare == NULL || kernel->prepare());
+            return is_usable ? kernel : NULL;
         }
     }
     return NULL;

@@ -66,7 +66,7 @@ struct matmul_kernel {
         kind; /* 'i': integers modulo 2^n; 'e': half, summed in float; 'f': floats; 'b': bits only */
     size_t item_size;
     bool is_scalar;          /* computes one element after the other, without vectors */
-    bool (*prepare)(void);   /* called once before use; false: cannot be used. May be NULL */
+    bool (*prepare)(void);   /* of large products: called before use; false: cannot be used */
     size_t sum_size;         /* bytes of a tile's element */
     ptrdiff_t rows, columns; /* of a register tile; 0: only `direct` exists */
     ptrdiff_t group;        /* consecutive k packed together; the last group is padded with zeros */
@@ -101,8 +101,8 @@ struct matmul_kernel {
     const struct matmul_bits *bits;  /* of bool; NULL for all others */
 };
 
-/* The best of the processor, within kernels_restrict(); NULL if there is none. `large`: kernels that pay
- * for large products only are considered as well. */
+/* The best of the processor, within kernels_restrict(); NULL if there is none. `large`: of those that pay for
+ * large products alone. */
 const struct matmul_kernel *matmul_kernel_find(char kind, size_t item_size, bool large);
 
 /* Kernel number `index` of an instruction set, whatever is selected; NULL past the last, or if the
