@@ -333,8 +333,8 @@ MUTATIONS = {
     ),
     "what a failing device leaves": (
         "src/numpy/offload.c",
-        "    run_on_processor(attempt->offload, attempt->product);",
-        "    (void)(attempt->offload, attempt->product);",
+        "    compute_on_processor(attempt->loop, &attempt->task.product);",
+        "    (void)attempt->loop;",
     ),
     "the last half of a sum": (
         "src/engine/reduction.c",

@@ -58,10 +58,11 @@ static bool join_rows(const struct matmul_dtype *dtype, struct product *x)
     return true;
 }
 
+/* No loop that multiplies matrices conjugates. */
 static bool gains(const struct matmul_dtype *dtype, const struct product *x)
 {
     const bool repeats_b = x->b.batch_step == 0;
-    if (x->batch <= 1 || repeats_b == (x->a.batch_step == 0)) {
+    if (x->batch <= 1 || dtype->conjugates || repeats_b == (x->a.batch_step == 0)) {
         return false;
     }
     if (!dtype->has_blas) {
@@ -129,14 +130,16 @@ static void copy(const struct policy *policy, struct row_copies *copies, ptrdiff
 
 static bool copies_pay(const struct matmul_dtype *dtype, const struct product *x)
 {
-    return gains(dtype, x) && dtype->has_blas && x->k >= JOIN_COPY_LEAST_SIDE &&
-           x->n >= JOIN_COPY_LEAST_SIDE && x->batch * x->m >= JOIN_COPY_LEAST_ROWS &&
-           !may_be_symmetric(x);
+    return dtype->has_blas && x->k >= JOIN_COPY_LEAST_SIDE && x->n >= JOIN_COPY_LEAST_SIDE &&
+           x->batch * x->m >= JOIN_COPY_LEAST_ROWS && !may_be_symmetric(x);
 }
 
 bool matmul_join_copies(const struct policy *policy, const struct matmul_dtype *dtype,
                         const struct product *product, matmul_compute *compute, const void *context)
 {
+    if (!gains(dtype, product)) {
+        return false;
+    }
     struct product x = product->b.batch_step == 0 ? *product : product_transposed(product);
     if (!copies_pay(dtype, &x)) {
         return false;

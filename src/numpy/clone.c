@@ -8,8 +8,9 @@
 #include "elementwise_loop.h"
 #include "elementwise_offload.h"
 #include "loop_reduction.h"
-#include "matmul_loop.h"
+#include "matmul_call.h"
 #include "numpy_private.h"
+#include "offload.h"
 #include "options.h"
 #include "profile.h"
 #include "reduction_loop.h"
@@ -61,7 +62,7 @@ static void release(struct clone *clone)
         PyMem_Free(clone->loops);
         PyMem_Free(clone->reductions);
         for (int row = 0; clone->gufunc_loops != NULL && row < clone->original->ntypes; row++) {
-            offload_forget(&clone->gufunc_loops[row].offload);
+            offload_forget(&clone->gufunc_loops[row]);
         }
         PyMem_Free(clone->gufunc_loops);
         PyMem_Free(clone->stack_loops);
@@ -107,6 +108,7 @@ static void use_gufunc_loops(struct clone *clone, const char *op)
     for (int row = 0; row < original->ntypes && original->core_enabled; row++) {
         if (gufunc_initialize(&clone->gufunc_loops[row], op, clone->types + row * original->nargs,
                               original->nargs, clone->functions[row], clone->data[row])) {
+            offload_know(&clone->gufunc_loops[row]);
             clone->functions[row] = gufunc_run;
             clone->data[row] = &clone->gufunc_loops[row];
         } else if (stack_loop_initialize(&clone->stack_loops[row], original, row,

@@ -1,6 +1,7 @@
 /* A device is started by the first call that needs it. */
 #include "devices.h"
 
+#include "dtypes.h"
 #include "numpy_api.h"
 
 #include "policy_in_use.h"
@@ -23,6 +24,17 @@ static struct device_entry {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t memory_limit;
 static _Atomic bool in_use;
+
+bool device_has_type(int type, struct element_type *element)
+{
+    const struct dtype dtype = dtype_of(type);
+    element->size = dtype.size;
+    element->kind = dtype.kind == 'b'        ? ELEMENT_BOOL
+                    : dtype_is_integer(type) ? ELEMENT_INTEGER
+                    : dtype.kind == 'c'      ? ELEMENT_COMPLEX
+                                             : ELEMENT_FLOAT;
+    return dtype_is_number(type) && type != NPY_LONGDOUBLE && type != NPY_CLONGDOUBLE;
+}
 
 enum device_state device_state(int number)
 {

@@ -15,6 +15,9 @@ enum device_state {
     DEVICE_GONE         /* lost, or left behind by a fork */
 };
 
+/* Whether devices compute with a type of NumPy's, a number, and what they call it. */
+bool device_has_type(int type, struct element_type *element);
+
 enum device_state device_state(int number);
 
 /* What users call it: "cuda:1". */

@@ -7,7 +7,6 @@
 #include "complex_rounding.h"
 #include "device_failure.h"
 #include "devices.h"
-#include "dtypes.h"
 #include "measured_rates.h"
 #include "memory/kept_blocks.h"
 #include "policy_in_use.h"
@@ -68,10 +67,8 @@ static const char *describe(const struct ufunc_call *call, struct elementwise_wo
 {
     const struct call_row *row = call->row;
     const int type = row->input->type_num;
-    const struct dtype dtype = dtype_of(type);
     work->op = (enum elementwise_op)call->table->device_op;
-    work->type.size = dtype.size;
-    if (row->output->type_num != type || type == NPY_LONGDOUBLE || type == NPY_CLONGDOUBLE) {
+    if (row->output->type_num != type || !device_has_type(type, &work->type)) {
         return "no device computes this dtype";
     }
     if (call->is_resolved || call->mask != NULL) {
@@ -80,10 +77,6 @@ static const char *describe(const struct ufunc_call *call, struct elementwise_wo
     if (fegetround() != FE_TONEAREST) {
         return "devices round to the nearest number";
     }
-    work->type.kind = dtype.kind == 'b'        ? ELEMENT_BOOL
-                      : dtype_is_integer(type) ? ELEMENT_INTEGER
-                      : dtype.kind == 'c'      ? ELEMENT_COMPLEX
-                                               : ELEMENT_FLOAT;
     if (work->type.kind == ELEMENT_COMPLEX && work->op >= ELEMENTWISE_MULTIPLY) {
         const enum complex_rounding rounding = rounding_of(&row->loop->engine, work->op);
         work->fuses = rounding == ROUNDING_FUSED;

@@ -2,9 +2,9 @@
  * more than a small product does. */
 #include "matmul_call.h"
 
-#include "axes.h"
+#include "engine/matmul_join.h"
 #include "errors.h"
-#include "matmul_loop.h"
+#include "offload.h"
 
 #include <string.h>
 
@@ -210,7 +210,7 @@ static void join_axes(const struct gufunc_loop *loop, struct product_layout *lay
 {
     for (int i = layout->axes - 1; i >= 0; i--) {
         struct product joined = along(&layout->product, &layout->axis[i]);
-        if (gufunc_join(loop, &joined)) {
+        if (matmul_join(&loop->dtype, &joined)) {
             layout->product = joined;
             layout->axes--;
             memmove(&layout->axis[i], &layout->axis[i + 1],
@@ -241,7 +241,7 @@ static void compute(const struct gufunc_loop *loop, const struct product_layout 
     npy_intp at[MOST_STACK_AXES] = {0};
     struct product x = layout->product;
     for (;;) {
-        gufunc_compute(loop, &x);
+        offload_run(loop, &x);
         int i = layout->axes - 2;
         for (; i >= 0; i--) {
             const struct stack_axis *axis = &layout->axis[i];
@@ -298,4 +298,12 @@ bool matmul_call(const struct ufunc_call *call, PyObject **result)
         *result = PyArray_Return(out);
     }
     return true;
+}
+
+void gufunc_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data)
+{
+    const struct gufunc_loop *loop = data;
+    struct product product = gufunc_product(loop->gufunc, args, dimensions, steps);
+    matmul_join(&loop->dtype, &product);
+    offload_run(loop, &product);
 }

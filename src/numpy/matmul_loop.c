@@ -1,17 +1,15 @@
-/* Dispatches a call of a gufunc's loop; converts between NumPy's dimensions and steps and struct
- * product. */
+/* What is known of a gufunc's loops, and how NumPy's are called: converts between NumPy's dimensions and steps
+ * and struct product. */
 #include "matmul_loop.h"
 
+#include "devices.h"
 #include "dtypes.h"
-#include "engine/matmul_join.h"
 #include "policy_in_use.h"
 #include "threads/region.h"
 
 #include <string.h>
 
 enum { MOST_ROWS = 64 };
-
-_Thread_local struct gufunc_counts gufunc_counts;
 
 /* NumPy's loops of matmul by type: a joined stack of another gufunc is a product of matrices. They are static
  * in NumPy, and outlive every clone. */
@@ -38,8 +36,6 @@ static char kind_of(int type)
     return type == NPY_HALF ? 'e' : dtype_modular_kind(type);
 }
 
-static void compute_on_processor(const void *loop, const struct product *product);
-
 bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char types[], int operands,
                        PyUFuncGenericFunction numpy_function, void *numpy_data)
 {
@@ -48,6 +44,9 @@ bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char ty
     if (!gufunc_is_named(name, &loop->gufunc) || operands != 3 || types[1] != type ||
         types[2] != type || numpy_function == NULL || !dtype_is_number(type)) {
         return false;
+    }
+    if (loop->gufunc == MATMUL) {
+        matmul_functions[type] = (struct matmul_function){numpy_function, numpy_data};
     }
     const struct dtype dtype = dtype_of(type);
     const bool has_blas =
@@ -69,19 +68,14 @@ bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char ty
         .has_blas = has_blas,
     };
     loop->type = type;
-    if (loop->gufunc == MATMUL) {
-        matmul_functions[type] = (struct matmul_function){numpy_function, numpy_data};
-    }
-    loop->has_devices = loop->gufunc == MATMUL &&
-                        offload_initialize(&loop->offload, types, compute_on_processor, loop);
-    return true;
+    loop->has_devices = loop->gufunc == MATMUL && device_has_type(type, &loop->device_type);
+    return matmul_functions[type].function != NULL;
 }
 
 /* ---- NumPy's loops ---- */
 
-/* NumPy gives the dimensions and steps of a core in the order of the signature. */
-static struct product product_of(enum gufunc gufunc, char **args, const npy_intp *dimensions,
-                                 const npy_intp *steps)
+struct product gufunc_product(enum gufunc gufunc, char **args, const npy_intp *dimensions,
+                              const npy_intp *steps)
 {
     struct product x = {.batch = dimensions[0],
                         .m = 1,
@@ -130,7 +124,7 @@ static enum gufunc gufunc_for(const struct gufunc_loop *loop, const struct produ
     return is_more ? MATMUL : loop->gufunc;
 }
 
-/* The inverse of product_of(). Loops advance `args`, hence the copy. */
+/* The inverse of gufunc_product(). Loops advance `args`, hence the copy. */
 static void call_numpy(const struct gufunc_loop *loop, const struct product *x)
 {
     char *args[] = {x->a.data, x->b.data, x->c.data};
@@ -192,58 +186,10 @@ static void run_numpy(void *context, ptrdiff_t first, ptrdiff_t count)
     }
 }
 
-/* ---- one call ---- */
-
-/* No loop that multiplies matrices conjugates. */
-static bool may_join(const struct gufunc_loop *loop, const struct product *x)
+void gufunc_by_numpy(const struct gufunc_loop *loop, const struct product *product, int threads)
 {
-    return x->batch > 1 && !loop->dtype.conjugates && matmul_functions[loop->type].function != NULL;
-}
-
-static void compute_on_processor(const void *loop_, const struct product *product)
-{
-    const struct gufunc_loop *loop = loop_;
-    struct matmul_plan plan;
-    matmul_plan(&plan, &policy_in_use, &loop->dtype, product);
-    if (plan.way == MATMUL_FALLBACK && may_join(loop, product) &&
-        matmul_join_copies(&policy_in_use, &loop->dtype, product, compute_on_processor, loop)) {
-        return;
-    }
-    if (plan.way == MATMUL_FALLBACK) {
-        gufunc_counts.numpys++;
-        struct numpy_call call = {loop, product};
-        region_run_ranges(&policy_in_use, plan.stack_threads, product->batch, 0, run_numpy, &call);
-    } else {
-        gufunc_counts.ours++;
-        matmul_run(&plan);
-    }
-}
-
-void gufunc_compute(const struct gufunc_loop *loop, const struct product *product)
-{
-    struct product joined;
-    if (may_join(loop, product)) {
-        joined = *product;
-        matmul_join(&loop->dtype, &joined);
-        product = &joined;
-    }
-    if (loop->has_devices) {
-        offload_run(&loop->offload, product);
-    } else {
-        compute_on_processor(loop, product);
-    }
-}
-
-bool gufunc_join(const struct gufunc_loop *loop, struct product *product)
-{
-    return may_join(loop, product) && matmul_join(&loop->dtype, product);
-}
-
-void gufunc_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data)
-{
-    const struct gufunc_loop *loop = data;
-    const struct product product = product_of(loop->gufunc, args, dimensions, steps);
-    gufunc_compute(loop, &product);
+    struct numpy_call call = {loop, product};
+    region_run_ranges(&policy_in_use, threads, product->batch, 0, run_numpy, &call);
 }
 
 /* ---- matvec and vecmat for a NumPy without them ---- */

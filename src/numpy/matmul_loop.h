@@ -1,12 +1,11 @@
-/* The loops of matmul, vecdot, matvec and vecmat: a device, our kernels, or NumPy's own loops, which call
- * BLAS. */
+/* The loops of matmul, vecdot, matvec and vecmat: what is known of each, and NumPy's own, which call BLAS. */
 #ifndef NUMC_MATMUL_LOOP_H
 #define NUMC_MATMUL_LOOP_H
 
 #include "numpy_api.h"
 
+#include "device/device.h"
 #include "engine/matmul.h"
-#include "offload.h"
 
 #include <stdbool.h>
 
@@ -18,31 +17,24 @@ struct gufunc_loop {
     int type;
     PyUFuncGenericFunction numpy_function;
     void *numpy_data;
-    bool has_devices; /* offload_run() gets the products, those that the processor computes, too */
-    struct offload offload;
+    bool has_devices; /* that compute it, and what they call the dtype: */
+    struct element_type device_type;
 };
 
 /* Whether that is the name of one, and which. */
 bool gufunc_is_named(const char *name, enum gufunc *gufunc);
 
-/* Prepares `loop` for one row of the type table of gufunc `name`. False if the row should stay
+/* Prepares `loop` for one row of the type table of gufunc `name`, of matmul first. False if the row should stay
  * NumPy's: another gufunc, or a loop over Python objects. */
 bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char types[], int operands,
                        PyUFuncGenericFunction numpy_function, void *numpy_data);
 
-/* How many calls of loops our kernels computed on this thread so far, and how many NumPy's own loops did. */
-extern _Thread_local struct gufunc_counts {
-    unsigned long long ours, numpys;
-} gufunc_counts;
+/* What NumPy gives a loop: the dimensions and steps of a core are in the order of the signature. */
+struct product gufunc_product(enum gufunc gufunc, char **args, const npy_intp *dimensions,
+                              const npy_intp *steps);
 
-/* The function to register, with a struct gufunc_loop as its data. */
-void gufunc_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data);
-
-/* The same for those who have no dimensions and steps of NumPy's. */
-void gufunc_compute(const struct gufunc_loop *loop, const struct product *product);
-
-/* Whether the stack of `product` is one product now. gufunc_compute() does it, too. */
-bool gufunc_join(const struct gufunc_loop *loop, struct product *product);
+/* Computes a product by NumPy's loop, on up to `threads` threads. */
+void gufunc_by_numpy(const struct gufunc_loop *loop, const struct product *product, int threads);
 
 /* "matvec" or "vecmat" for a NumPy that lacks them (before 2.2), made of the loops of its matmul and
  * vecdot. Each can be made once. */

@@ -19,6 +19,7 @@
 #include "memory_handler.h"
 #include "methods.h"
 #include "numpy_private.h"
+#include "offload.h"
 #include "options.h"
 #include "patch.h"
 #include "profile.h"

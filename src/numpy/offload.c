@@ -1,4 +1,5 @@
-/* Decides where a product is computed, and what becomes of it when a device fails. */
+/* Decides where a product is computed, and computes it there: on a device; on the processor by our kernels or
+ * NumPy's loop, as the engine plans, also if a device fails. */
 #include "offload.h"
 
 #include "call_record.h"
@@ -7,7 +8,7 @@
 #include "device/resident.h"
 #include "device_failure.h"
 #include "devices.h"
-#include "dtypes.h"
+#include "engine/matmul_join.h"
 #include "errors.h"
 #include "measured_rates.h"
 #include "memory/kept_blocks.h"
@@ -21,77 +22,67 @@
 #include <stdio.h>
 
 _Thread_local struct pipeline_times offload_times;
+_Thread_local struct gufunc_counts gufunc_counts;
 
 /* An exception was set by a call of this thread, and may still be. */
 static _Thread_local bool raised;
 
-/* By type: a row of that type, for measuring the processor's rate. */
-static const struct offload *_Atomic rows[RATE_TYPES];
+static const char op[] = "matmul";
+
+/* By type: a loop of that type, for measuring the processor's rate. */
+static const struct gufunc_loop *_Atomic loops[RATE_TYPES];
 
 /* The state of one call. */
 struct attempt {
-    const struct offload *offload;
-    const struct product *product;
+    const struct gufunc_loop *loop;
     struct matmul_task task;
     bool forbidden, forced;
     int device;     /* its number */
     int exceptions; /* floating-point ones, that the device's result tells of */
 };
 
-bool offload_initialize(struct offload *offload, const char types[], offload_processor *processor,
-                        const void *processor_data)
+/* ---- the processor ---- */
+
+static void compute_on_processor(const void *loop_, const struct product *product)
 {
-    const int type = types[0];
-    const struct dtype dtype = dtype_of(type);
-    const bool is_extended = type == NPY_LONGDOUBLE || type == NPY_CLONGDOUBLE;
-    if (!dtype_is_number(type) || is_extended || types[1] != type || types[2] != type) {
-        return false;
+    const struct gufunc_loop *loop = loop_;
+    struct matmul_plan plan;
+    matmul_plan(&plan, &policy_in_use, &loop->dtype, product);
+    if (plan.way != MATMUL_FALLBACK) {
+        gufunc_counts.ours++;
+        matmul_run(&plan);
+    } else if (!matmul_join_copies(&policy_in_use, &loop->dtype, product, compute_on_processor,
+                                   loop)) {
+        gufunc_counts.numpys++;
+        gufunc_by_numpy(loop, product, plan.stack_threads);
     }
-    offload->op = "matmul";
-    offload->type.kind = dtype.kind == 'b'        ? ELEMENT_BOOL
-                         : dtype_is_integer(type) ? ELEMENT_INTEGER
-                         : dtype.kind == 'c'      ? ELEMENT_COMPLEX
-                                                  : ELEMENT_FLOAT;
-    offload->type.size = dtype.size;
-    offload->processor = processor;
-    offload->processor_data = processor_data;
-    rows[rates_type(offload->type)] = offload;
-    return true;
 }
 
-static struct matmul_task task_of(const struct offload *offload, const struct product *product,
-                                  const struct options *options)
+void offload_know(const struct gufunc_loop *loop)
 {
-    return (struct matmul_task){
-        .policy = &policy_in_use,
-        .type = offload->type,
-        .precision = (enum precision)options->precision,
-        .kernel = (enum gemm_kernel)options->kernel,
-        .product = *product,
-    };
+    if (loop->has_devices) {
+        loops[rates_type(loop->device_type)] = loop;
+    }
 }
 
-void offload_forget(const struct offload *offload)
+void offload_forget(const struct gufunc_loop *loop)
 {
     for (int type = 0; type < RATE_TYPES; type++) {
-        const struct offload *forgotten = offload;
-        atomic_compare_exchange_strong(&rows[type], &forgotten, NULL);
+        const struct gufunc_loop *forgotten = loop;
+        atomic_compare_exchange_strong(&loops[type], &forgotten, NULL);
     }
 }
 
 bool offload_on_processor(const struct matmul_task *task)
 {
-    const struct offload *row = rows[rates_type(task->type)];
-    if (row != NULL) {
-        row->processor(row->processor_data, &task->product);
+    const struct gufunc_loop *loop = loops[rates_type(task->type)];
+    if (loop != NULL) {
+        compute_on_processor(loop, &task->product);
     }
-    return row != NULL;
+    return loop != NULL;
 }
 
-static void run_on_processor(const struct offload *offload, const struct product *product)
-{
-    offload->processor(offload->processor_data, product);
-}
+/* ---- the device ---- */
 
 /* Whether an exception that a call of this thread set is still there. */
 static bool is_raising(void)
@@ -103,8 +94,6 @@ static bool is_raising(void)
     }
     return raised;
 }
-
-/* ---- the device ---- */
 
 static enum status run_on_device(struct attempt *attempt, struct pipeline_report *report, char *why,
                                  size_t size)
@@ -170,12 +159,12 @@ static bool try_device_raising(struct attempt *attempt, int threads, char *why, 
     }
     if (status == STATUS_OK) {
         offload_times = report.times;
-        call_record_set(attempt->offload->op, device_of(attempt->device)->name,
+        call_record_set(op, device_of(attempt->device)->name,
                         attempt->forced ? "asked for" : "sooner done there",
                         measured_clock() - before, report.threads);
     } else if (attempt->forced) {
         raised = true;
-        device_failure_raise(attempt->offload->op, attempt->device, status, why);
+        device_failure_raise(op, attempt->device, status, why);
     }
     return status == STATUS_OK || attempt->forced;
 }
@@ -227,7 +216,7 @@ static void run_attempt(struct attempt *attempt)
     if (spares) {
         blas_threads_hold(threads_cpus() - 1);
     }
-    run_on_processor(attempt->offload, attempt->product);
+    compute_on_processor(attempt->loop, &attempt->task.product);
     if (spares) {
         blas_threads_release();
     }
@@ -235,29 +224,39 @@ static void run_attempt(struct attempt *attempt)
     if (!attempt->forbidden && device_state(attempt->device) == DEVICE_UNUSED) {
         placement_note_seconds(&measured_time_lost, &attempt->task, seconds);
     }
-    call_record_set(attempt->offload->op, "cpu", why, seconds, threads);
+    call_record_set(op, "cpu", why, seconds, threads);
 }
 
-void offload_run(const struct offload *offload, const struct product *product)
+void offload_run(const struct gufunc_loop *loop, const struct product *product)
 {
+    if (!loop->has_devices) {
+        compute_on_processor(loop, product);
+        return;
+    }
     if (is_raising()) {
         return; /* the rest of a stack, one product of which failed */
     }
     const struct options options = options_in_effect();
     const double operations =
         2.0 * (double)product->batch * (double)product->m * (double)product->k * (double)product->n;
-    const double least =
-        offload->type.kind <= ELEMENT_INTEGER ? LEAST_INTEGER_OPERATIONS : LEAST_FLOAT_OPERATIONS;
+    const double least = loop->device_type.kind <= ELEMENT_INTEGER ? LEAST_INTEGER_OPERATIONS
+                                                                   : LEAST_FLOAT_OPERATIONS;
     const bool forced = options.device >= OFFLOAD_DEVICE;
     if (operations == 0 || (!forced && operations < least)) {
-        run_on_processor(offload, product);
-        call_record_short(offload->op, "too small for a device");
+        compute_on_processor(loop, product);
+        call_record_short(op, "too small for a device");
         return;
     }
     struct attempt attempt = {
-        .offload = offload,
-        .product = product,
-        .task = task_of(offload, product, &options),
+        .loop = loop,
+        .task =
+            {
+                .policy = &policy_in_use,
+                .type = loop->device_type,
+                .precision = (enum precision)options.precision,
+                .kernel = (enum gemm_kernel)options.kernel,
+                .product = *product,
+            },
         .forbidden = options.device == OFFLOAD_CPU,
         .forced = forced,
         .device = forced ? options.device - OFFLOAD_DEVICE : 0,

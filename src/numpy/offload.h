@@ -1,32 +1,25 @@
-/* matmul's inner loop: on a device where that is asked for or pays, else on the processor. */
+/* Where a product is computed: on a device where that is asked for or pays, else on the processor. */
 #ifndef NUMC_OFFLOAD_H
 #define NUMC_OFFLOAD_H
 
-#include "numpy_api.h"
+#include "matmul_loop.h"
 
 #include "device/pipeline.h"
 
-/* Computes a product without a device. */
-typedef void offload_processor(const void *data, const struct product *product);
+/* Computes a product. */
+void offload_run(const struct gufunc_loop *loop, const struct product *product);
 
-struct offload {
-    const char *op;
-    struct element_type type;
-    offload_processor *processor;
-    const void *processor_data;
-};
+/* Makes a loop known to offload_on_processor(), until it is about to be freed. */
+void offload_know(const struct gufunc_loop *loop);
+void offload_forget(const struct gufunc_loop *loop);
 
-/* Prepares `offload` for a row of matmul's table. False if no device computes such a type. */
-bool offload_initialize(struct offload *offload, const char types[], offload_processor *processor,
-                        const void *processor_data);
-
-void offload_run(const struct offload *offload, const struct product *product);
-
-/* Removes the row: its loop is about to be freed. */
-void offload_forget(const struct offload *offload);
-
-/* Computes a product by what offload_initialize() was given; false if it was not given its type. */
+/* Computes a product by the loop of its type; false if none is known. */
 bool offload_on_processor(const struct matmul_task *task);
+
+/* How many products our kernels computed on this thread so far, and how many NumPy's own loops did. */
+extern _Thread_local struct gufunc_counts {
+    unsigned long long ours, numpys;
+} gufunc_counts;
 
 /* Of this thread's last product on a device. */
 extern _Thread_local struct pipeline_times offload_times;

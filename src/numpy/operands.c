@@ -1,5 +1,7 @@
-/* Shapes of operands, and where in memory they lie. */
+/* Shapes of operands, where in memory they lie, and the order of their axes. */
 #include "operands.h"
+
+#include <string.h>
 
 npy_intp operands_size(PyArrayObject *const array[], int count)
 {
@@ -110,4 +112,21 @@ bool array_is_injective(PyArrayObject *array)
         }
     }
     return true;
+}
+
+void axes_sort(int axes, int order[], axes_turn *turn, const void *context)
+{
+    for (int i = 0; i < axes; i++) {
+        const int axis = axes - 1 - i;
+        int place = i;
+        for (int k = i - 1; k >= 0; k--) {
+            const int turned = turn(context, axis, order[k]);
+            if (turned < 0) {
+                break;
+            }
+            place = turned > 0 ? k : place;
+        }
+        memmove(order + place + 1, order + place, (size_t)(i - place) * sizeof *order);
+        order[place] = axis;
+    }
 }

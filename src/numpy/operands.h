@@ -55,4 +55,11 @@ bool array_is_injective(PyArrayObject *array);
 bool operands_output_is_independent(PyArrayObject *const array[], int count, PyArrayObject *mask,
                                     PyArrayObject *out, bool may_coincide);
 
+/* Compares an axis with a later one as NumPy's iterator does: -1 keep their C order, 1 swap them,
+ * 0 undecided. */
+typedef int axes_turn(const void *context, int axis, int later);
+
+/* Sorts axes 0 to `axes` - 1 into `order`, the fastest first, as that iterator goes through them. */
+void axes_sort(int axes, int order[], axes_turn *turn, const void *context);
+
 #endif

@@ -2,7 +2,6 @@
  * along the axis, whatever the layout, with a whole copy of what is to be cast. */
 #include "reduceat_call.h"
 
-#include "axes.h"
 #include "errors.h"
 #include "operands.h"
 #include "policy_in_use.h"

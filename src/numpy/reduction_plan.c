@@ -2,7 +2,6 @@
  * NumPy's strides. Unusual calls are left to NumPy. */
 #include "reduction_plan.h"
 
-#include "axes.h"
 #include "dtypes.h"
 #include "engine/reduction_cutoffs.h"
 #include "kernels/kernels.h"

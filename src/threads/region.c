@@ -170,7 +170,7 @@ int region_run(const struct policy *policy, int threads, region_share *share, vo
     return count;
 }
 
-struct ranges {
+struct region_ranges {
     region_range *run;
     void *context;
     ptrdiff_t end, chunk;
@@ -180,7 +180,7 @@ struct ranges {
 static void run_ranges(void *context, int index)
 {
     (void)index;
-    struct ranges *ranges = context;
+    struct region_ranges *ranges = context;
     ptrdiff_t first;
     while ((first = atomic_fetch_add(&ranges->next, ranges->chunk)) < ranges->end) {
         const ptrdiff_t left = ranges->end - first;
@@ -196,6 +196,6 @@ void region_run_ranges(const struct policy *policy, int threads, ptrdiff_t end, 
         return;
     }
     const ptrdiff_t share = chunk > 0 ? chunk : end / (CHUNKS_PER_THREAD * (ptrdiff_t)threads);
-    struct ranges ranges = {run, context, end, share > 0 ? share : 1, 0};
+    struct region_ranges ranges = {run, context, end, share > 0 ? share : 1, 0};
     region_run(policy, threads, run_ranges, &ranges);
 }
