@@ -3,75 +3,70 @@
 
 #include "matmul_cutoffs.h"
 #include "memory/workspace.h"
+#include "sizes.h"
 #include "threads/region.h"
 
 enum { CHUNK_ROWS = 8, CHUNK_COLUMNS = 64, WORD = 64 };
 
+/* A matrix, and its rows as bits. */
+struct bit_rows {
+    const struct matmul_bits *kernel;
+    const struct strided *from;
+    ptrdiff_t rows, columns, words; /* of a row */
+    uint64_t *bits;
+};
+
 struct bits_run {
     const struct matmul_bits *kernel;
     const struct product *x;
-    uint64_t *a, *b;
-    ptrdiff_t a_words, b_words;
+    struct bit_rows a, b;
 };
 
-static void pack_a(void *context, ptrdiff_t first, ptrdiff_t count)
+static struct bit_rows rows_of(const struct matmul_bits *kernel, const struct strided *from,
+                               ptrdiff_t rows, ptrdiff_t columns)
 {
-    const struct bits_run *run = context;
-    const struct product *x = run->x;
-    const ptrdiff_t row = WORD * first, left = x->m - row;
-    run->kernel->pack(run->a + row * run->a_words, run->a_words, x->a.data + row * x->a.row_step,
-                      x->a.row_step, x->a.column_step, left < WORD * count ? left : WORD * count,
-                      x->k);
+    return (struct bit_rows){kernel, from, rows, columns, ceiling(columns, WORD), NULL};
 }
 
-static void pack_b(void *context, ptrdiff_t first, ptrdiff_t count)
+static void pack(void *context, ptrdiff_t first, ptrdiff_t count)
 {
-    const struct bits_run *run = context;
-    const struct product *x = run->x;
-    const ptrdiff_t row = WORD * first, left = x->k - row;
-    run->kernel->pack(run->b + row * run->b_words, run->b_words, x->b.data + row * x->b.row_step,
-                      x->b.row_step, x->b.column_step, left < WORD * count ? left : WORD * count,
-                      x->n);
+    const struct bit_rows *x = context;
+    const ptrdiff_t row = WORD * first;
+    x->kernel->pack(x->bits + row * x->words, x->words, x->from->data + row * x->from->row_step,
+                    x->from->row_step, x->from->column_step, size_min(WORD * count, x->rows - row),
+                    x->columns);
+}
+
+/* On one thread if the product itself has one. */
+static void pack_on_threads(const struct policy *policy, struct bit_rows *x, int threads)
+{
+    const ptrdiff_t blocks = ceiling(x->rows, WORD);
+    const double ns = 4.0 * (double)x->columns * (double)blocks;
+    region_run_ranges(policy, threads > 1 ? threads_for_ns(policy, ns, BREAK_EVEN_NS) : 1, blocks,
+                      0, pack, x);
 }
 
 static void multiply(void *context, ptrdiff_t first, ptrdiff_t count)
 {
     const struct bits_run *run = context;
-    const ptrdiff_t row = first * CHUNK_ROWS, left = run->x->m - row;
-    run->kernel->multiply(run->a, run->a_words, run->b, run->b_words, run->x, row,
-                          left < count * CHUNK_ROWS ? left : count * CHUNK_ROWS);
+    const ptrdiff_t row = first * CHUNK_ROWS;
+    run->kernel->multiply(run->a.bits, run->a.words, run->b.bits, run->b.words, run->x, row,
+                          size_min(count * CHUNK_ROWS, run->x->m - row));
 }
 
-/* Threads for one phase of a product; 1 if the product itself has one. */
-static int phase_threads(const struct policy *policy, int threads, double ns)
+static bool run_packed(const struct policy *policy, struct bits_run *run, int threads)
 {
-    return threads > 1 ? threads_for_ns(policy, ns, BREAK_EVEN_NS) : 1;
-}
-
-static bool run_packed(const struct policy *policy, const struct matmul_bits *kernel,
-                       const struct product *x, int threads)
-{
-    const ptrdiff_t a_words = (x->k + WORD - 1) / WORD, b_words = (x->n + WORD - 1) / WORD;
-    const size_t b_bytes = (size_t)((x->k * b_words + 7) / 8 * 64);
-    const size_t a_bytes = (size_t)(x->m * a_words * 8);
+    const size_t b_bytes = (size_t)((run->b.rows * run->b.words + 7) / 8 * 64);
+    const size_t a_bytes = (size_t)(run->a.rows * run->a.words * 8);
     const struct workspace workspace = workspace_take(b_bytes + a_bytes);
     if (workspace.data == NULL) {
         return false;
     }
-    struct bits_run run = {
-        .kernel = kernel,
-        .x = x,
-        .a = (uint64_t *)(workspace.data + b_bytes),
-        .b = (uint64_t *)workspace.data,
-        .a_words = a_words,
-        .b_words = b_words,
-    };
-    const ptrdiff_t m_words = (x->m + WORD - 1) / WORD;
-    const double a_ns = 4.0 * (double)x->k * (double)m_words;
-    const double b_ns = 4.0 * (double)x->n * (double)a_words;
-    region_run_ranges(policy, phase_threads(policy, threads, a_ns), m_words, 0, pack_a, &run);
-    region_run_ranges(policy, phase_threads(policy, threads, b_ns), a_words, 0, pack_b, &run);
-    region_run_ranges(policy, threads, (x->m + CHUNK_ROWS - 1) / CHUNK_ROWS, 0, multiply, &run);
+    run->a.bits = (uint64_t *)(workspace.data + b_bytes);
+    run->b.bits = (uint64_t *)workspace.data;
+    pack_on_threads(policy, &run->a, threads);
+    pack_on_threads(policy, &run->b, threads);
+    region_run_ranges(policy, threads, ceiling(run->x->m, CHUNK_ROWS), 0, multiply, run);
     workspace_give_back(workspace);
     return true;
 }
@@ -81,11 +76,11 @@ static void dots(void *context, ptrdiff_t first, ptrdiff_t count)
 {
     const struct bits_run *run = context;
     struct product x = *run->x;
-    const ptrdiff_t column = first * CHUNK_COLUMNS, left = x.n - column;
+    const ptrdiff_t column = first * CHUNK_COLUMNS;
     x.b.data += column * x.b.column_step;
     x.c.data += column * x.c.column_step;
-    x.n = left < count * CHUNK_COLUMNS ? left : count * CHUNK_COLUMNS;
-    const struct workspace workspace = workspace_take((size_t)(x.m * run->a_words * 8));
+    x.n = size_min(count * CHUNK_COLUMNS, x.n - column);
+    const struct workspace workspace = workspace_take((size_t)(x.m * run->a.words * 8));
     if (workspace.data == NULL) {
         run->kernel->direct(&x);
         return;
@@ -109,11 +104,11 @@ double matmul_bool_ns(const struct product *x)
 void matmul_bool(const struct policy *policy, const struct matmul_bits *kernel,
                  const struct product *x, int threads)
 {
+    struct bits_run run = {kernel, x, rows_of(kernel, &x->a, x->m, x->k),
+                           rows_of(kernel, &x->b, x->k, x->n)};
     if (is_few_dots(x)) {
-        struct bits_run run = {.kernel = kernel, .x = x, .a_words = (x->k + WORD - 1) / WORD};
-        region_run_ranges(policy, threads, (x->n + CHUNK_COLUMNS - 1) / CHUNK_COLUMNS, 0, dots,
-                          &run);
-    } else if (x->m <= MOST_DOT_ROWS || !run_packed(policy, kernel, x, threads)) {
+        region_run_ranges(policy, threads, ceiling(x->n, CHUNK_COLUMNS), 0, dots, &run);
+    } else if (x->m <= MOST_DOT_ROWS || !run_packed(policy, &run, threads)) {
         kernel->direct(x);
     }
 }

@@ -4,6 +4,7 @@
 #include "kernels/copy/tile_pack.h"
 #include "matmul_cutoffs.h"
 #include "memory/workspace.h"
+#include "sizes.h"
 #include "threads/region.h"
 
 #include <stdbool.h>
@@ -105,8 +106,8 @@ static void run_strips(void *context, ptrdiff_t first, ptrdiff_t count)
     struct product x = *strips->product;
     const bool by_columns = is_cut_by_columns(strips->kernel, &x);
     ptrdiff_t *const side = by_columns ? &x.n : &x.m;
-    const ptrdiff_t before = first * STRIP_SIDE, left = *side - before;
-    *side = left < count * STRIP_SIDE ? left : count * STRIP_SIDE;
+    const ptrdiff_t before = first * STRIP_SIDE;
+    *side = size_min(*side - before, count * STRIP_SIDE);
     if (by_columns) {
         x.b.data += before * x.b.column_step;
         x.c.data += before * x.c.column_step;
@@ -122,6 +123,5 @@ void matmul_strips(const struct policy *policy, const struct matmul_kernel *kern
 {
     struct strips strips = {kernel, product};
     const ptrdiff_t side = is_cut_by_columns(kernel, product) ? product->n : product->m;
-    region_run_ranges(policy, threads, (side + STRIP_SIDE - 1) / STRIP_SIDE, 0, run_strips,
-                      &strips);
+    region_run_ranges(policy, threads, ceiling(side, STRIP_SIDE), 0, run_strips, &strips);
 }

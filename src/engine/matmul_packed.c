@@ -33,20 +33,15 @@ struct packed_product {
     _Atomic ptrdiff_t next_block;
 };
 
-static ptrdiff_t quotient_up(ptrdiff_t n, ptrdiff_t size)
-{
-    return (n + size - 1) / size;
-}
-
 /* Groups in a panel that is k deep. */
 static ptrdiff_t groups_of(const struct matmul_kernel *kernel, ptrdiff_t k)
 {
-    return quotient_up(k, kernel->group) + kernel->extra_groups;
+    return ceiling(k, kernel->group) + kernel->extra_groups;
 }
 
 static ptrdiff_t round_up(ptrdiff_t n, ptrdiff_t multiple)
 {
-    return quotient_up(n, multiple) * multiple;
+    return ceiling(n, multiple) * multiple;
 }
 
 static void pack_panel_of_a(const struct packed_product *packed, ptrdiff_t panel)
@@ -77,7 +72,7 @@ static void pack_panel_of_b(const struct packed_product *packed, ptrdiff_t panel
 static void pack_share(void *context, int index)
 {
     struct packed_product *packed = context;
-    const ptrdiff_t of_a = quotient_up(packed->outer.rows, packed->kernel->rows);
+    const ptrdiff_t of_a = ceiling(packed->outer.rows, packed->kernel->rows);
     ptrdiff_t panel, end;
     while (shares_take(packed->shares, index, &panel, &end)) {
         for (; panel < end; panel++) {
@@ -155,7 +150,7 @@ static void compute_block(const struct packed_product *packed, ptrdiff_t block)
     const struct matmul_kernel *kernel = packed->kernel;
     const struct outer_block *outer = &packed->outer;
     const struct product *x = packed->x;
-    const ptrdiff_t across = quotient_up(outer->columns, packed->block_columns);
+    const ptrdiff_t across = ceiling(outer->columns, packed->block_columns);
     const ptrdiff_t row = block / across * packed->block_rows;
     const ptrdiff_t column = block % across * packed->block_columns;
     const ptrdiff_t row_end = size_min(row + packed->block_rows, outer->rows);
@@ -185,8 +180,8 @@ static void compute_share(void *context, int index)
     (void)index;
     struct packed_product *packed = context;
     const struct outer_block *outer = &packed->outer;
-    const ptrdiff_t blocks = quotient_up(outer->rows, packed->block_rows) *
-                             quotient_up(outer->columns, packed->block_columns);
+    const ptrdiff_t blocks =
+        ceiling(outer->rows, packed->block_rows) * ceiling(outer->columns, packed->block_columns);
     if (packed->kernel->begin != NULL) {
         packed->kernel->begin();
     }
@@ -202,8 +197,8 @@ static void compute_share(void *context, int index)
 static void compute_outer_block(struct packed_product *packed, int threads)
 {
     const struct outer_block *outer = &packed->outer;
-    const ptrdiff_t panels = quotient_up(outer->rows, packed->kernel->rows) +
-                             quotient_up(outer->columns, packed->kernel->columns);
+    const ptrdiff_t panels = ceiling(outer->rows, packed->kernel->rows) +
+                             ceiling(outer->columns, packed->kernel->columns);
     struct shares shares;
     shares_initialize(&shares, 0, panels, 1, 1, threads);
     packed->shares = &shares;
@@ -261,14 +256,14 @@ static void choose_blocks(struct packed_product *packed, int threads)
     const ptrdiff_t rows = kernel->rows, columns = kernel->columns;
     const ptrdiff_t groups = groups_of(kernel, packed->outer_k);
     const ptrdiff_t panel = kernel->panel_bytes > 0 ? kernel->panel_bytes : PANEL_BYTES;
-    packed->block_groups = quotient_up(
-        groups, quotient_up(groups * columns * (ptrdiff_t)kernel->b_group_bytes, panel));
+    packed->block_groups =
+        ceiling(groups, ceiling(groups * columns * (ptrdiff_t)kernel->b_group_bytes, panel));
     ptrdiff_t across = round_up(size_min(BLOCK_COLUMNS, packed->outer_columns), columns);
     ptrdiff_t down =
         BLOCK_BYTES / (packed->block_groups * (ptrdiff_t)kernel->a_group_bytes) / rows * rows;
     down = size_min(down > rows ? down : rows, packed->outer_rows);
     while (threads > 1 &&
-           quotient_up(packed->outer_rows, down) * quotient_up(packed->outer_columns, across) <
+           ceiling(packed->outer_rows, down) * ceiling(packed->outer_columns, across) <
                (ptrdiff_t)threads * BLOCKS_PER_THREAD) {
         if (down >= across && down > rows) {
             down = round_up(down / 2, rows);
