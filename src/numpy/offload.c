@@ -211,7 +211,7 @@ static void run_attempt(struct attempt *attempt)
     }
     /* BLAS gives each thread an equal share: that of a thread whose processor starts a device would take twice
      * as long. */
-    const bool spares = threads_cpus() >= LEAST_SPARING_CPUS && device_is_being_started();
+    const bool spares = device_is_being_started() && threads_cpus() >= LEAST_SPARING_CPUS;
     const double before = measured_clock();
     if (spares) {
         blas_threads_hold(threads_cpus() - 1);
