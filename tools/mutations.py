@@ -43,8 +43,8 @@ MUTATIONS = {
     ),
     "managed memory after the loss of its device": (
         "src/numpy/elementwise_offload.c",
-        "!(status == STATUS_LOST && is_managed);",
-        "(is_managed || !is_managed);",
+        "!(status == STATUS_LOST && any_is_managed);",
+        "(any_is_managed || !any_is_managed);",
     ),
     "exceptions of element-wise work": (
         "src/device/device_elementwise.c",

@@ -247,12 +247,12 @@ static bool overlaps_input(const struct ufunc_call *call, PyArrayObject *out)
 static bool can_repeat(const struct elementwise_offload *offload, bool in_place, enum status status,
                        const struct elementwise_report *report)
 {
-    bool is_managed = false;
+    bool any_is_managed = false;
     for (int op = 0; op < ELEMENTWISE_OPERANDS; op++) {
-        is_managed = is_managed || offload->task.memory[op] == HOST_MANAGED;
+        any_is_managed = any_is_managed || is_managed(&offload->task, op);
     }
     return !offload->is_forced && !(in_place && report->began) &&
-           !(status == STATUS_LOST && is_managed);
+           !(status == STATUS_LOST && any_is_managed);
 }
 
 /* Without the GIL. Whether it was computed; otherwise `why` says why not. */
