@@ -12,7 +12,9 @@ venv := $(CURDIR)/.venv
 build := $(CURDIR)/build
 # Meson finds numpy-config and ninja, and pytest the tools it starts, by PATH.
 in_venv := PATH="$(venv)/bin:$$PATH"
-pip := $(venv)/bin/pip --disable-pip-version-check install --quiet $(SETUP_ARGS:%=-Csetup-args=%)
+pip := $(in_venv) pip --disable-pip-version-check install --quiet
+# By the tools of .venv: those of a folder of its own, with another NumPy's path, are no hit of ccache.
+install := $(pip) --no-build-isolation $(SETUP_ARGS:%=-Csetup-args=%)
 sphinx := $(venv)/bin/python -m sphinx --quiet --fail-on-warning --keep-going -d "$(build)-docs/doctrees"
 c_files := $(wildcard src/*/*.[ch] src/*/*/*.[ch] src/*/*/*.cu src/*/_template/src/*/*.c tests/*/*.[ch])
 c_files += $(wildcard $(addprefix examples/tutorial/*/*.,c h cpp cu cuh))
@@ -32,9 +34,9 @@ test: install-test
 wheel: system
 	SETUP_ARGS='$(SETUP_ARGS)' PYTEST_ARGS='$(PYTEST_ARGS)' tools/wheel.sh "$(PYTHON)" $(foreach numpy,$(NUMPY),'$(numpy)')
 
-lint: $(venv)/bin/python
+lint: $(venv)/bin/meson
 	@tools/check_system.sh "$(PYTHON)" clang-format cppcheck
-	$(pip) '.[lint,test]'
+	$(install) '.[lint,test]'
 	clang-format --dry-run -Werror $(c_files)
 	$(in_venv) tools/configure.sh "$(build)-lint" -Dextension=false -Dcuda=disabled >/dev/null
 	$(venv)/bin/python tools/cppcheck.py "$(build)-lint"
@@ -71,15 +73,17 @@ clean:
 system:
 	@tools/check_system.sh "$(PYTHON)"
 
-$(venv)/bin/python: | system
+# With what builds the package: see pyproject.toml.
+$(venv)/bin/meson: | system
 	"$(PYTHON)" -m venv --upgrade-deps "$(venv)"
+	$(pip) 'meson-python>=0.16' 'meson>=1.3' ninja 'numpy>=2.0'
 
-install-test: system $(venv)/bin/python
+install-test: system $(venv)/bin/meson
 	@tools/check_system.sh "$(PYTHON)" g++
-	$(pip) -Csetup-args=-Dtests=true '.[test]'
+	$(install) -Csetup-args=-Dtests=true '.[test]'
 
-install-bench: system $(venv)/bin/python
-	$(pip) '.[bench,plot]'
+install-bench: system $(venv)/bin/meson
+	$(install) '.[bench,plot]'
 
-install-docs: system $(venv)/bin/python
-	$(pip) '.[docs]'
+install-docs: system $(venv)/bin/meson
+	$(install) '.[docs]'
