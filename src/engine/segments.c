@@ -206,7 +206,7 @@ static void run_segment_blocks(void *context, int index)
 }
 
 /* Columns that lie closer to each other than elements of a segment are read together, and so are their
- * segments, as long as they stay in the cache. */
+ * segments, as long as they stay in the cache. Of other lines a block has several if they are short. */
 static void split_segments(struct segment_split *split, ptrdiff_t average, int threads)
 {
     const struct segments *segments = split->segments;
@@ -216,7 +216,9 @@ static void split_segments(struct segment_split *split, ptrdiff_t average, int t
     const bool are_columns = axis.n > 1 && labs(axis.step) < labs(segments->step);
     const ptrdiff_t line = size_max(LINE_BYTES / item, 1);
     ptrdiff_t block_bytes = REDUCTION_CHUNK_BYTES;
-    split->columns = 1;
+    const ptrdiff_t line_bytes = segments->count * (average * item + REDUCTION_SEGMENT_BYTES);
+    const ptrdiff_t evenly = axis.n / (threads * BLOCKS_PER_THREAD);
+    split->columns = size_max(size_min(evenly, block_bytes / line_bytes), 1);
     split->by_rows = are_columns && axis.n >= ROWS_FROM_COLUMNS && kernel->any_order &&
                      !kernel->zeros_tie && segments->conversion.convert == NULL;
     if (split->by_rows) {
@@ -273,30 +275,30 @@ static bool reduce_all_long(const struct segments *segments, ptrdiff_t long_from
     return true;
 }
 
-/* From which length on segments are shared by the threads themselves: those of more than a block of the
- * largest size that keeps threads evenly busy. */
-static ptrdiff_t long_segments_from(const struct segments *segments,
+/* From which length on segments are shared by the threads themselves: those of which a block has more than
+ * keeps threads evenly busy. */
+static ptrdiff_t long_segments_from(const struct segment_split *split,
                                     const struct segment_lengths *lengths, int threads)
 {
+    const struct segments *segments = split->segments;
     const bool is_possible =
         threads > 1 && segments->conversion.convert == NULL && !segments->kernel->zeros_tie;
     const ptrdiff_t item = (ptrdiff_t)segments->conversion.from_size;
     const ptrdiff_t pays = segments->policy->threshold != 0 ? segments->policy->threshold
                                                             : REDUCTION_THREADS_BYTES / item;
     const ptrdiff_t lines = size_from(&segments->kept, 0);
-    const ptrdiff_t from = size_max(ceiling(lengths->total, (ptrdiff_t)threads * BLOCKS_PER_THREAD),
-                                    ceiling(pays, lines));
+    const ptrdiff_t even =
+        ceiling(lengths->total * lines, threads * BLOCKS_PER_THREAD * split->columns);
+    const ptrdiff_t from = size_max(even, ceiling(pays, lines));
     return is_possible && from <= lengths->longest ? size_max(from, 2) : PTRDIFF_MAX;
 }
 
 bool segments_compute(const struct segments *segments, const struct segment_lengths *lengths)
 {
     const int threads = segments_threads(segments, lengths);
-    struct segment_split split = {
-        .segments = segments,
-        .long_from = long_segments_from(segments, lengths, threads),
-    };
+    struct segment_split split = {.segments = segments};
     split_segments(&split, lengths->total / segments->count, threads);
+    split.long_from = long_segments_from(&split, lengths, threads);
     struct workspace workspace = {0};
     if (segments->conversion.convert != NULL) {
         if (lengths->longest > CONVERTED_BYTES / (ptrdiff_t)segments->conversion.to_size) {
