@@ -344,6 +344,8 @@ print(json.dumps([measured, path, text, nc.measure_rates() if RENEW else None]))
 """
 
 
+# By a clock whose steps are longer than FAST_SECONDS of measure_rates.c: of a processor that is fast, large
+# products are measured, which takes a minute where it is sanitized.
 def rates_of_a_process(step, path, renew, **environment):
     code = RATES.replace("STEP", step).replace("FILE", repr(path)).replace("RENEW", str(renew))
     return run(code, **environment)
@@ -355,26 +357,26 @@ def test_rates_are_measured_once_per_machine(tmp_path):
     def rates(step, renew):
         return rates_of_a_process(step, str(path), renew, XDG_CACHE_HOME=str(tmp_path))
 
-    measured, told, first, renewed = rates("1 / 2048", True)
+    measured, told, first, renewed = rates("1 / 1024", True)
     assert measured and told == str(path) and "fake" in first
-    assert renewed["latency_seconds"] == pytest.approx(1 / 2048) and not renewed["disturbed"]
+    assert renewed["latency_seconds"] == pytest.approx(1 / 1024) and not renewed["disturbed"]
     assert renewed["device"]["float64"] > 0
     # What that process measured when it was asked to is what the next one goes by.
-    measured, _, second, renewed = rates("1 / 1024", True)
+    measured, _, second, renewed = rates("1 / 512", True)
     assert not measured and second == first
-    assert renewed["latency_seconds"] == pytest.approx(1 / 1024)
-    measured, _, third, _ = rates("1 / 2048", False)
+    assert renewed["latency_seconds"] == pytest.approx(1 / 512)
+    measured, _, third, _ = rates("1 / 1024", False)
     assert not measured and third != first
     assert list(tmp_path.glob("*/*")) == [path]
     of_other_threads = re.sub(r"\t(\d+)\t\d+ ", r"\t\1\t999 ", third)
     for text in (of_other_threads, "nothing that makes sense"):
         path.write_text(text)
-        assert rates("1 / 2048", False)[0]
+        assert rates("1 / 1024", False)[0]
 
 
 @pytest.mark.parametrize("home", ["", "/proc"])
 def test_without_a_home_folder_rates_are_measured_all_the_same(home):
-    measured, path, _, _ = rates_of_a_process("1 / 2048", "", False, XDG_CACHE_HOME="", HOME=home)
+    measured, path, _, _ = rates_of_a_process("1 / 1024", "", False, XDG_CACHE_HOME="", HOME=home)
     assert measured and (path is None) == (home == "")
 
 

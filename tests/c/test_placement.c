@@ -113,10 +113,14 @@ static double growing_clock(void)
 }
 
 static int processed;
+static ptrdiff_t largest; /* side of what was */
 
 static bool processor(const struct matmul_task *task)
 {
     processed++;
+    if (task->product.n > 1 && task->product.m > largest) { /* no vector */
+        largest = task->product.m;
+    }
     return task->product.m > 0;
 }
 
@@ -132,6 +136,11 @@ static void check_measuring(void)
     expect(rates_measure(&source, &rates, &disturbed) == STATUS_OK && !disturbed, "undisturbed");
     expect(rates.threads == 3 && fabs(rates.latency_ns - 1e6) < 10, "latency %g", rates.latency_ns);
     expect(processed > 3 * RATE_TYPES, "%d products of the processor", processed);
+    expect(largest == 256, "side %td on a slow processor", largest);
+    clock_step = 1e-4;
+    expect(rates_measure(&source, &rates, &disturbed) == STATUS_OK && !disturbed, "undisturbed");
+    expect(largest == 1024, "side %td on a fast processor", largest);
+    clock_step = 1e-3;
     growth = 0.8; /* every product is faster than the one before: no two agree */
     expect(rates_measure(&source, &rates, &disturbed) == STATUS_OK && disturbed, "disturbed");
     growth = 1;
