@@ -344,7 +344,7 @@ print(json.dumps([measured, path, text, nc.measure_rates() if RENEW else None]))
 """
 
 
-# By a clock whose steps are longer than FAST_SECONDS of measure_rates.c: of a processor that is fast, large
+# By a clock whose steps are longer than FAST_SECONDS of measure_rates.c: of a fast processor, large
 # products are measured, which takes a minute where it is sanitized.
 def rates_of_a_process(step, path, renew, **environment):
     code = RATES.replace("STEP", step).replace("FILE", repr(path)).replace("RENEW", str(renew))
