@@ -22,6 +22,14 @@ import os, sys
 import numpy as np
 {count_handlers}
 import numc_ufuncs as nc
+a = np.arange(200_000.0).reshape(400, 500)
+def compute(module):
+    assert np.array_equal(module.add(a, a), a + a)
+    assert np.allclose(module.matvec(a, a[0]), a @ a[0])
+    assert np.allclose(module.vecmat(a[:, 0], a), a[:, 0] @ a)
+    assert np.array_equal(module.add.reduce(a), a.sum(0))
+with nc.config(threads=2):
+    compute(nc) # the pool has a handler from its first call on
 first, handlers = nc, count()
 with nc.config(threads=3):
     for _ in range(3):
@@ -32,12 +40,8 @@ with nc.config(threads=3):
         assert nc.get_config()["threads"] == 3
 nc.set_config(threads=2)
 assert first.get_config() == nc.get_config()
-a = np.arange(200_000.0).reshape(400, 500)
 for module in (first, nc):
-    assert np.array_equal(module.add(a, a), a + a)
-    assert np.allclose(module.matvec(a, a[0]), a @ a[0])
-    assert np.allclose(module.vecmat(a[:, 0], a), a[:, 0] @ a)
-    assert np.array_equal(module.add.reduce(a), a.sum(0))
+    compute(module)
 assert count() == handlers, "handlers of fork were installed again"
 pid = os.fork()
 if pid == 0:
