@@ -289,8 +289,8 @@ class TestManyCallers:
             assert all(pool.map(work, range(16)))
 
     def test_callers_share_the_cores(self, threads_always):
-        """Threads that run our code at once: at most the limit and the callers."""
-        limit, callers = 3, 16
+        """Threads that run our code at once: at most those of the machine and the callers."""
+        limit, callers = max(3, len(os.sched_getaffinity(0))), 16
         x = np.random.default_rng(0).uniform(1, 2, 1_000_000)
         stop = threading.Event()
 
