@@ -80,6 +80,7 @@ static void choose_threads(struct schedule *schedule)
                          bytes_of(task, &task->product.b, task->product.k, task->product.n),
                     bytes = up + bytes_of(task, &task->product.c, task->product.m, task->product.n);
     schedule->threads = copies_nothing(schedule) ? 1 : copy_threads(bytes);
+    schedule->has_cpus = schedule->threads <= threads_cpus();
     /* Several chunks per thread, so that all end at about the same time. */
     ptrdiff_t chunk = bytes / (6 * schedule->threads) / LEAST_CHUNK_BYTES * LEAST_CHUNK_BYTES;
     chunk = chunk > SLOT_BYTES ? SLOT_BYTES : chunk < LEAST_CHUNK_BYTES ? LEAST_CHUNK_BYTES : chunk;

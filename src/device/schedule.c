@@ -3,7 +3,6 @@
 
 #include "device_cutoffs.h"
 #include "threads/clock.h"
-#include "threads/limit.h"
 #include "threads/spin.h"
 
 #include <sched.h>
@@ -161,7 +160,7 @@ static bool take_download(struct schedule *schedule, struct transfer *transfer)
 static void wait_for_change(struct schedule *schedule)
 {
     const unsigned seen = schedule->changes;
-    const int pauses = schedule->threads <= threads_cpus() ? PAUSES : 0;
+    const int pauses = schedule->has_cpus ? PAUSES : 0;
     pthread_mutex_unlock(&schedule->lock);
     for (int i = 0; i < pauses && schedule->changes == seen; i++) {
         spin_pause();

@@ -42,6 +42,7 @@ struct schedule {
     bool pinned[OPERANDS];
     bool
         reuses_slots; /* more is uploaded than the slots hold: they are worth keeping in the CPU caches */
+    bool has_cpus; /* one for each thread */
     bool
         scans; /* infinities and NaNs are looked for in the result: by threads that store it, or, where
                  * none does, on the device */

@@ -207,11 +207,12 @@ enum device_state device_start_in_background(int number, char *why, size_t size)
         !atomic_compare_exchange_strong(&starter.is_taken, &is_taken, true)) {
         return device_state(number);
     }
+    const bool is_open = has_device(number);
     why[0] = '\0';
     starter.number = number;
-    starter.library = has_device(number) ? NULL : device_library_load(kind, why, size);
-    const bool found = has_device(number) ||
-                       (starter.library != NULL && device_library_find_blas(kind, &starter.paths));
+    starter.library = is_open ? NULL : device_library_load(kind, why, size);
+    const bool found =
+        is_open || (starter.library != NULL && device_library_find_blas(kind, &starter.paths));
     in_use = in_use || found;
     if (found && quiet_thread_create(&starter.thread, NULL, start_in_background, NULL)) {
         starter.has_thread = true;

@@ -255,7 +255,7 @@ static bool can_repeat(const struct elementwise_offload *offload, bool in_place,
            !(status == STATUS_LOST && any_is_managed);
 }
 
-/* Without the GIL. Whether it was computed; otherwise `why` says why not. */
+/* Without the GIL. Without STATUS_OK, `why` says why the device has not computed it. */
 static enum status compute(struct elementwise_offload *offload, struct elementwise_report *report,
                            char *why, size_t size)
 {
