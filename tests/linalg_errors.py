@@ -101,8 +101,19 @@ def from_unit(q):
     return length(adjoint(q) @ q - np.eye(q.shape[-1]))
 
 
+def errors_of_qr(results, a):
+    q, r = map(wide_of, results)
+    size = length(wide_of(a))
+    return {
+        "A - Q R": length(wide_of(a) - q @ np.triu(r)) / np.where(size > 0, size, 1),
+        "Q": from_unit(q),
+    }
+
+
 def errors(name, results, a, values):
     """Of each matrix, by what is wrong, next to the largest of its exact values."""
+    if name == "qr":
+        return errors_of_qr(results, a)
     size = np.max(np.abs(values), axis=-1)
     size = np.where(size > 0, size, 1)
     wide = wide_of(a)

@@ -9,7 +9,8 @@ import numc_ufuncs as nc
 OF_EACH_KIND = 30
 # Gufuncs: NumPy's functions compute float32 as float64.
 GUFUNCS = {"eigh": "eigh_lo", "eigvalsh": "eigvalsh_lo", "svd": "svd_f", "svdvals": "svd"}
-OLD_NAMES = {"svd_f": "svd_n_f", "svd": "svd_n"}  # before NumPy 2.1
+# Before NumPy 2.1; qr_r_raw of matrices with no more rows than columns.
+OLD_NAMES = {"svd_f": "svd_n_f", "svd": "svd_n", "qr_r_raw": "qr_r_raw_m"}
 # Root mean square and maximum, next to LAPACK's.
 MOST_RMS, MOST = 1.02, 1.3
 
@@ -34,6 +35,22 @@ def test_errors_are_at_most_lapacks(name, dtype, n):
     a = difficult(rng, dtype, OF_EACH_KIND, n, is_eigen)
     values = (eigenvalues if is_eigen else singular_values)(a)
     lapack, kernels = (errors(name, gufunc(a), a, values) for gufunc in (theirs, ours))
+    assert_at_most(kernels, lapack)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8, 13])
+@pytest.mark.parametrize("dtype", "dD")
+def test_errors_of_qr_are_at_most_lapacks(dtype, n):
+    a = difficult(np.random.default_rng([n, ord(dtype)]), dtype, OF_EACH_KIND, n, False)
+    found = []
+    for made in (lambda gufunc: gufunc, nc.parallel):
+        h = a.copy()
+        tau = made(lapacks("qr_r_raw"))(h)
+        found.append(errors("qr", (made(lapacks("qr_reduced"))(h, tau), h), a, None))
+    assert_at_most(found[1], found[0])
+
+
+def assert_at_most(kernels, lapack):
     for what in lapack:
         rms = root_mean_square(kernels[what]) / root_mean_square(lapack[what])
         most = np.max(kernels[what]) / np.max(lapack[what])

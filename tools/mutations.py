@@ -23,6 +23,7 @@ TESTS = [
     "test_gufuncs.py",
     "test_linalg.py",
     "test_linalg_errors.py",
+    "test_linalg_qr.py",
     "test_threads.py",
     "test_matmul.py",
     "test_offload.py",
@@ -400,6 +401,26 @@ MUTATIONS = {
         "src/kernels/linalg/singular_values.h",
         "select_lanes(size > splat(LEAST_COLUMN), size, splat(0))",
         "size",
+    ),
+    "what is computed in place and left": (
+        "src/kernels/linalg/orthogonal.h",
+        "*x = select_numbers(left, before[0], *x);",
+        "*x = select_numbers(left & ~left, before[0], *x);",
+    ),
+    "the phase of complex numbers that nothing is below": (
+        "src/kernels/linalg/orthogonal.h",
+        "vector rest = magnitude(imaginary_part(top));",
+        "vector rest = magnitude(imaginary_part(number_of(real_part(top))));",
+    ),
+    "matrices computed in one place": (
+        "src/numpy/stack_loop.c",
+        "(loop->in_place && !outputs_are_apart(call))",
+        "(loop->in_place && false)",
+    ),
+    "triangles of stacks that are not contiguous": (
+        "src/numc_ufuncs/linalg.py",
+        "(step > size and axis >= m.ndim - 2)",
+        "(step < size and axis >= m.ndim - 2)",
     ),
     "overrides of linear algebra": (
         "src/numc_ufuncs/linalg.py",

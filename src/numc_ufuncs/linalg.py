@@ -12,7 +12,7 @@ import warnings
 
 import numpy as np
 
-from . import _products
+from . import _core, _products
 from ._ufuncs import parallel
 
 LinAlgError = np.linalg.LinAlgError
@@ -68,6 +68,10 @@ numc_ufuncs.config : How many threads a call may use.
 # Products of smaller operands gain less than asking takes.
 LEAST_ELEMENTS = 512
 
+# Smaller stacks are as fast in NumPy's way; small matrices are put together to lines of so many bytes.
+LEAST_STACK_BYTES = 1 << 21
+LINE_BYTES = 1 << 13
+
 # Functions whose first two arguments are arrays; of all others, the first one is.
 _OF_TWO_ARRAYS = frozenset(
     ("cross", "lstsq", "matmul", "outer", "solve", "tensordot", "tensorsolve", "vecdot")
@@ -109,6 +113,50 @@ def _dot(a, b, out=None):
     return _dot_of_numpy(a, b, out)
 
 
+def _is_in_order(m):
+    """Whether matrices are contiguous, and those of a stack lie one after the other."""
+    size = m.itemsize
+    for axis in range(m.ndim - 1, -1, -1):
+        step = m.strides[axis]
+        if step < size or (step > size and axis >= m.ndim - 2):
+            return False
+        size = step * m.shape[axis]
+    return True
+
+
+def _triu(m, k=0):
+    """As `numpy.triu`, which does it on one core: large stacks as one operation on bits."""
+    if (
+        type(m) is not np.ndarray
+        or k != 0
+        or m.ndim < 3
+        or m.nbytes < LEAST_STACK_BYTES
+        or m.dtype.char not in "dD"
+        or not m.dtype.isnative
+        or not _is_in_order(m)
+        or _core.get_options()[0] == 1
+    ):
+        return np.triu(m, k)
+    upper = np.triu(np.full(m.shape[-2:], -1, np.int64))
+    mask = np.repeat(upper, m.itemsize // upper.itemsize, axis=-1).ravel()
+    result = np.empty(m.shape, m.dtype)
+    bits, upper_bits = m.view(np.int64), result.view(np.int64)
+    bitwise_and = parallel(np.bitwise_and)
+    if not m.flags.c_contiguous:
+        bitwise_and(bits, mask.reshape(bits.shape[-2:]), upper_bits)
+        return result
+    at_once = max(LINE_BYTES // mask.nbytes, 1)
+    whole = bits.size // (at_once * mask.size) * (at_once * mask.size)
+    bits, upper_bits = bits.reshape(-1), upper_bits.reshape(-1)
+    for part, line in (
+        (slice(whole), np.tile(mask, at_once)),
+        (slice(whole, None), mask),
+    ):
+        shape = (-1, line.size)
+        bitwise_and(bits[part].reshape(shape), line, upper_bits[part].reshape(shape))
+    return result
+
+
 def _warn(message, category=None, stacklevel=1):
     # In between are this function, and the one that asks for overrides.
     warnings.warn(message, category, stacklevel + 2)
@@ -138,6 +186,7 @@ def _functions():
             ours[name] = parallel(value)
     ours["_umath_linalg"] = _ParallelForms(theirs["_umath_linalg"])
     ours["dot"] = _dot
+    ours["triu"] = _triu
     ours["warnings"] = types.SimpleNamespace(**{**vars(warnings), "warn": _warn})
     return functions
 

@@ -12,6 +12,7 @@
 #include "kernels/linalg/linalg_kernels.h"
 #include "memory/workspace.h"
 
+#include <math.h>
 #include <string.h>
 
 static const struct inner_loop_hooks hooks = {failure_before_threads, failure_after_threads,
@@ -49,6 +50,7 @@ bool stack_loop_initialize(struct stack_loop *loop, const PyUFuncObject *ufunc, 
     if (linalg_kernel_find(ufunc->name, loop->kind, dtype_of(types[0]).size, 1) != NULL &&
         is_of_numpys_linalg(ufunc)) {
         loop->linalg = ufunc->name;
+        loop->in_place = strncmp(ufunc->name, "qr_r_raw", 8) == 0;
     }
     for (int op = 0; op < ufunc->nargs; op++) {
         loop->item_size[op] = (ptrdiff_t)dtype_of(types[op]).size;
@@ -129,11 +131,11 @@ static bool items_are_apart(const struct stack_call *call, int op)
     return true;
 }
 
-/* NumPy has copied what inputs and outputs share. */
+/* NumPy has copied what inputs and outputs share, but for an input that is written, too. */
 static bool outputs_are_apart(const struct stack_call *call)
 {
     const PyUFuncObject *ufunc = call->loop->ufunc;
-    for (int op = ufunc->nin; op < ufunc->nargs; op++) {
+    for (int op = call->loop->in_place ? 0 : ufunc->nin; op < ufunc->nargs; op++) {
         if (!items_are_apart(call, op)) {
             return false;
         }
@@ -158,21 +160,43 @@ static void call_function(const struct stack_call *call, ptrdiff_t first, ptrdif
 
 /* ---- kernels for small matrices ---- */
 
+/* Of long columns LAPACK computes numbers faster: so many rows count as one of a square matrix. */
+enum { ROWS_OF_COLUMN = 3 };
+
+/* The order of the square matrices that are as much work as those of a QR decomposition; 0 if no kernel
+ * computes these. */
+static ptrdiff_t order_of_qr(const struct stack_call *call)
+{
+    const struct stack_loop *loop = call->loop;
+    const ptrdiff_t rows = call->dimensions[1], columns = call->dimensions[2];
+    const bool complete = strcmp(loop->linalg, "qr_complete") == 0;
+    if ((complete && rows < columns) ||
+        (loop->ufunc->core_num_dim_ix > 2 && call->dimensions[3] != size_min(rows, columns))) {
+        return 0;
+    }
+    const double numbers = (double)rows * (double)(complete ? rows : columns);
+    return size_max((ptrdiff_t)ceil(sqrt(numbers)), rows / ROWS_OF_COLUMN);
+}
+
 static linalg_kernel *find_kernel(const struct stack_call *call)
 {
     const struct stack_loop *loop = call->loop;
-    if (loop->linalg == NULL) {
+    if (loop->linalg == NULL || (loop->in_place && !outputs_are_apart(call))) {
         return NULL;
     }
-    /* All matrices are square, but for right-hand sides. */
+    /* All others are square, but for right-hand sides. */
     const npy_intp *n = call->dimensions + 1;
-    const bool has_sides = strcmp(loop->linalg, "solve") == 0;
+    const bool is_qr = strncmp(loop->linalg, "qr_", 3) == 0;
+    const bool may_differ = is_qr || strcmp(loop->linalg, "solve") == 0;
     for (int i = 0; i < loop->ufunc->core_num_dim_ix; i++) {
-        if (n[i] == 0 || (n[i] != n[0] && !has_sides)) {
+        if (n[i] == 0 || (n[i] != n[0] && !may_differ)) {
             return NULL;
         }
     }
-    return linalg_kernel_find(loop->linalg, loop->kind, (size_t)loop->item_size[0], n[0]);
+    const ptrdiff_t order = is_qr ? order_of_qr(call) : n[0];
+    return order > 0
+               ? linalg_kernel_find(loop->linalg, loop->kind, (size_t)loop->item_size[0], order)
+               : NULL;
 }
 
 /* Flags that a kernel raises mean nothing. */

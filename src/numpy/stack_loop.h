@@ -16,6 +16,7 @@ struct stack_loop {
     const PyUFuncObject *ufunc; /* whose core dimensions it has */
     ptrdiff_t item_size[STACK_MOST_OPERANDS];
     const char *linalg;  /* the ufunc that has kernels; NULL: this one has none */
+    bool in_place;       /* its first operand is written, too, in each item as NumPy's loop does */
     char kind;           /* of its first operand's dtype */
     PyObject *serial_if; /* called before threads run it, unless NULL */
     struct stack_speed speed;

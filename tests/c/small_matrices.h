@@ -13,7 +13,7 @@
 
 #undef I
 
-enum { MOST_ORDER = 24 };
+enum { MOST_ORDER = 32 };
 
 typedef long double complex exact;
 
@@ -28,6 +28,7 @@ struct problem {
     linalg_kernel *kernel;
     ptrdiff_t n, columns;
     int inputs, operands;
+    bool in_place; /* the first input is an output, too */
     struct shape shapes[4];
     long double epsilon, smallest, largest; /* of the dtype; normal numbers */
 };
@@ -40,8 +41,8 @@ static struct problem problem_of(const struct linalg_dtype *dtype, const struct 
     const struct shape square = {n, n, item, is_complex}, scalar = {1, 1, item, is_complex};
     const struct shape right = {n, columns, item, is_complex}, vector = {n, 1, item, is_complex};
     const struct shape reals = {n, 1, real, false};
-    struct problem problem = {row->gufunc, row->kernel,      n, columns, 1,
-                              2,           {square, square}, 0, 0,       0};
+    struct problem problem = {row->gufunc, row->kernel,      n, columns, 1, 2,
+                              false,       {square, square}, 0, 0,       0};
     problem.epsilon = real == sizeof(float) ? FLT_EPSILON : DBL_EPSILON;
     problem.smallest = real == sizeof(float) ? FLT_MIN : DBL_MIN;
     problem.largest = real == sizeof(float) ? FLT_MAX : DBL_MAX;
@@ -66,6 +67,16 @@ static struct problem problem_of(const struct linalg_dtype *dtype, const struct 
         problem.operands = 4;
         problem.shapes[2] = reals;
         problem.shapes[3] = square;
+    } else if (strncmp(row->gufunc, "qr_", 3) == 0) {
+        const ptrdiff_t least = n < columns ? n : columns;
+        problem.in_place = strncmp(row->gufunc, "qr_r_raw", 8) == 0;
+        problem.inputs = problem.in_place ? 1 : 2;
+        problem.operands = problem.in_place ? 2 : 3;
+        problem.shapes[0] = right;
+        problem.shapes[1] = (struct shape){least, 1, item, is_complex};
+        problem.shapes[2] = strcmp(row->gufunc, "qr_complete") == 0
+                                ? square
+                                : (struct shape){n, least, item, is_complex};
     }
     return problem;
 }
@@ -78,6 +89,11 @@ static bool is_eigen(const struct problem *problem)
 static bool is_svd(const struct problem *problem)
 {
     return strncmp(problem->name, "svd", 3) == 0;
+}
+
+static bool is_qr(const struct problem *problem)
+{
+    return strncmp(problem->name, "qr_", 3) == 0;
 }
 
 static bool is_cholesky(const struct problem *problem)
@@ -187,8 +203,9 @@ static void fill_input(const struct problem *problem, int input, ptrdiff_t index
     const struct shape *shape = &problem->shapes[input];
     const enum matrix_kind kind = input == 0 ? kind_of(index, problem->n) : ORDINARY;
     const ptrdiff_t n = problem->n, row = (ptrdiff_t)random_below((size_t)n);
-    const ptrdiff_t column = is_hermitian(problem) ? (reads_upper(problem) ? n - 1 : 0)
-                                                   : (ptrdiff_t)random_below((size_t)n);
+    const ptrdiff_t column = is_hermitian(problem)
+                                 ? (reads_upper(problem) ? n - 1 : 0)
+                                 : (ptrdiff_t)random_below((size_t)shape->columns);
     for (ptrdiff_t i = 0; i < shape->rows; i++) {
         for (ptrdiff_t j = 0; j < shape->columns; j++) {
             put(shape, matrix, i, j, random_number(shape->is_complex));
@@ -217,7 +234,7 @@ static void fill_input(const struct problem *problem, int input, ptrdiff_t index
                 break;
             case EQUAL: /* the first and last row, and column */
                 put(shape, matrix, i, j,
-                    get(shape, matrix, i == n - 1 ? 0 : i, j == n - 1 ? 0 : j));
+                    get(shape, matrix, i == n - 1 ? 0 : i, j == shape->columns - 1 ? 0 : j));
                 break;
             case RANK_1:
                 put(shape, matrix, i, j, (exact)((i + 1) * (j + 1)) / 3);

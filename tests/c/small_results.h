@@ -3,6 +3,7 @@
 #define NUMC_SMALL_RESULTS_H
 
 #include "small_matrices.h"
+#include "small_reflections.h"
 
 /* The inverse and the determinant, by Gauss-Jordan elimination. Returns whether there is one. */
 static bool invert(const struct problem *problem, const char *matrix, exact *inverse, exact *det)
@@ -205,10 +206,19 @@ static void check_decomposition(const struct problem *problem, char *const opera
     check_values(problem, svd ? squared : a, values, svd ? norm * norm : norm);
 }
 
-/* The result of one matrix, or that it is left to LAPACK. */
-static void check_result(const struct problem *problem, ptrdiff_t index, char *const operands[],
-                         bool left)
+/* The result of one matrix, or that it is left to LAPACK. `before`: the first operand, before the call. */
+static void check_result(const struct problem *problem, ptrdiff_t index, const char *before,
+                         char *const operands[], bool left)
 {
+    const enum matrix_kind kind = kind_of(index, problem->n);
+    if (problem->in_place) {
+        check_reflections(problem, before, operands, kind, left);
+        return;
+    }
+    if (is_qr(problem)) {
+        check_orthogonal(problem, operands, left);
+        return;
+    }
     exact inverse[MOST_ORDER * MOST_ORDER], det;
     const struct shape *square = &problem->shapes[0];
     const bool regular = invert(problem, operands[0], inverse, &det);
@@ -219,7 +229,6 @@ static void check_result(const struct problem *problem, ptrdiff_t index, char *c
             growth += cabsl(element_of(problem, operands[0], i, j) * inverse[j * problem->n + i]);
         }
     }
-    const enum matrix_kind kind = kind_of(index, problem->n);
     if (is_eigen(problem) || is_svd(problem)) {
         const bool is_finite = kind != NOT_A_NUMBER && kind != INFINITE;
         expect(left ? !is_finite || kind == SUBNORMAL : is_finite, "%s, n %td: left or not",

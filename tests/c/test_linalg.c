@@ -93,6 +93,7 @@ static void place(const struct linalg_operand *at, const struct shape *shape, pt
 /* The matrices of a test, contiguous, with what a kernel makes of each of them alone. */
 static struct {
     char *operands[MOST_OPERANDS];
+    char *before; /* the first operand, before it is computed in place */
     bool left[MATRICES];
 } master;
 
@@ -145,7 +146,8 @@ static void check_alone(const struct problem *problem)
         for (int i = 0; i < problem->operands; i++) {
             operands[i] = master.operands[i] + m * (ptrdiff_t)matrix_bytes(&problem->shapes[i]);
         }
-        check_result(problem, m, operands, master.left[m]);
+        check_result(problem, m, master.before + m * (ptrdiff_t)matrix_bytes(&problem->shapes[0]),
+                     operands, master.left[m]);
     }
 }
 
@@ -167,9 +169,10 @@ static void check_layout(const struct problem *problem, const struct spacing *in
         sizes[i] = layout->bytes + MARGIN;
         layout->operand.data += at_end ? starts[i] + MARGIN : 0;
         memset(actual[i] + starts[i], GUARD, sizes[i]);
+        char *source = i == 0 ? master.before : master.operands[i];
         for (ptrdiff_t m = 0; m < count && is_input; m++) {
-            place(&layout->operand, shape, m,
-                  master.operands[i] + (first + m) * (ptrdiff_t)matrix_bytes(shape), false);
+            place(&layout->operand, shape, m, source + (first + m) * (ptrdiff_t)matrix_bytes(shape),
+                  false);
         }
         if (is_input && spacing->repeated) {
             layout->operand.step = 0;
@@ -183,11 +186,11 @@ static void check_layout(const struct problem *problem, const struct spacing *in
         expect((left >> m & 1) == (master.left[source] ? 1 : 0),
                "%s: %s to %s: matrix %td is left or not by its place", problem->name, in->name,
                out->name, m);
-        for (int i = problem->inputs; i < problem->operands; i++) {
+        for (int i = problem->in_place ? 0 : problem->inputs; i < problem->operands; i++) {
             const struct shape *shape = &problem->shapes[i];
             char *wanted = master.operands[i] + source * (ptrdiff_t)matrix_bytes(shape);
             struct linalg_operand there = layouts[i].operand;
-            if (master.left[source]) {
+            if (master.left[source] && i >= problem->inputs) {
                 place(&there, shape, m, wanted, true);
             }
             there.data += rooms[i] - actual[i];
@@ -210,11 +213,17 @@ static void check_problem(const struct problem *problem, bool quick)
                        master.operands[i] + m * (ptrdiff_t)matrix_bytes(&problem->shapes[i]));
         }
     }
+    for (ptrdiff_t m = 0; m < MATRICES && is_qr(problem) && !problem->in_place; m++) {
+        fill_taus(problem, master.operands[0] + m * (ptrdiff_t)matrix_bytes(&problem->shapes[0]),
+                  master.operands[1] + m * (ptrdiff_t)matrix_bytes(&problem->shapes[1]));
+    }
+    memcpy(master.before, master.operands[0], MATRICES * matrix_bytes(&problem->shapes[0]));
     run_alone(problem);
     check_alone(problem);
     for (int in = 0; in < SPACINGS; in++) {
         for (int out = 0; out < SPACINGS; out++) {
-            if (spacings[out].repeated || (quick && in != out && in != SPACINGS - 1)) {
+            if (spacings[out].repeated || (spacings[in].repeated && problem->in_place) ||
+                (quick && in != out && in != SPACINGS - 1)) {
                 continue;
             }
             const ptrdiff_t count = 1 + (ptrdiff_t)random_below(quick ? 20 : MATRICES);
@@ -232,13 +241,30 @@ static ptrdiff_t next_order(ptrdiff_t n, ptrdiff_t most, bool quick)
     return n < most && n + step > most ? most : n + step;
 }
 
+/* Right-hand sides of solve, or the other side of the matrices of qr, which have no more numbers than the
+ * largest square ones. */
+static ptrdiff_t other_size(const struct linalg_row *row, ptrdiff_t n)
+{
+    const ptrdiff_t most = row->most_n * row->most_n / n;
+    if (strcmp(row->gufunc, "solve") == 0) {
+        return 1 + (ptrdiff_t)random_below(MOST_ORDER + 2);
+    }
+    return 1 + (ptrdiff_t)random_below((size_t)(most < MOST_ORDER ? most : MOST_ORDER));
+}
+
 static void check_row(const struct linalg_dtype *dtype, const struct linalg_row *row, bool quick)
 {
+    const bool of_qr = strncmp(row->gufunc, "qr_", 3) == 0;
+    const bool complete = strcmp(row->gufunc, "qr_complete") == 0;
     for (ptrdiff_t n = 1; n <= row->most_n; n = next_order(n, row->most_n, quick)) {
-        for (int of_columns = 0; of_columns < (strcmp(row->gufunc, "solve") == 0 ? 3 : 1);
-             of_columns++) {
-            const ptrdiff_t columns = 1 + (ptrdiff_t)random_below(MOST_ORDER + 2);
-            const struct problem problem = problem_of(dtype, row, n, columns);
+        const int sizes = strcmp(row->gufunc, "solve") == 0 || of_qr ? 3 : 1;
+        for (int size = 0; size < sizes; size++) {
+            const ptrdiff_t other = of_qr && size == 0 ? n : other_size(row, n);
+            const bool is_tall = size == 1 && of_qr && !complete;
+            const struct problem problem = problem_of(dtype, row, is_tall ? other : n,
+                                                      is_tall                 ? n
+                                                      : complete && other > n ? n
+                                                                              : other);
             check_problem(&problem, quick);
         }
     }
@@ -259,6 +285,7 @@ int main(int argc, char *argv[])
         rooms[i] = isolated(ROOM_BYTES);
         actual[i] = isolated(ROOM_BYTES);
     }
+    master.before = isolated(ROOM_BYTES);
     for (int i = 0; kernels_isa(i) != NULL; i++) {
         const struct linalg_dtype *dtype;
         for (int d = 0; (dtype = linalg_dtype_of_isa(kernels_isa(i), d)) != NULL; d++) {

@@ -25,9 +25,24 @@ INLINE vector real_part(number x)
     return x.re;
 }
 
+INLINE vector imaginary_part(number x)
+{
+    return x.im;
+}
+
 INLINE number conjugate(number x)
 {
     return (number){x.re, -x.im};
+}
+
+INLINE number sum_of_numbers(number a, number b)
+{
+    return (number){a.re + b.re, a.im + b.im};
+}
+
+INLINE number difference(number a, number b)
+{
+    return (number){a.re - b.re, a.im - b.im};
 }
 
 INLINE number select_numbers(vector_mask mask, number if_true, number if_false)
@@ -136,6 +151,30 @@ INLINE number quotient(number x, const divisor *by)
 #else
     return about;
 #endif
+}
+
+/* c - a * b. Unless it is rounded once, the product of the upper halves is exact. */
+INLINE vector minus_exact_product(vector c, vector a, vector b)
+{
+#if FUSED
+    return minus_product(c, a, b);
+#else
+    const vector_mask upper = splat_bits((lane_bits)(~0ULL << (MANTISSA_BITS / 2 + 1)));
+    const vector x = (vector)((vector_mask)a & upper), y = (vector)((vector_mask)b & upper);
+    return c - x * y - ((a - x) * b + x * (b - y));
+#endif
+}
+
+/* As exact without fused products. */
+INLINE number exact_quotient(number x, const divisor *by)
+{
+    const number about = product(x, by->reciprocal), r = by->reciprocal, y = by->value;
+    const vector re =
+        minus_exact_product(minus_exact_product(x.re, about.re, y.re), -about.im, y.im);
+    const vector im =
+        minus_exact_product(minus_exact_product(x.im, about.re, y.im), about.im, y.re);
+    return (number){minus_product(plus_product(about.re, re, r.re), im, r.im),
+                    plus_product(plus_product(about.im, re, r.im), im, r.re)};
 }
 
 INLINE number real_quotient(number x, vector by, vector reciprocal)

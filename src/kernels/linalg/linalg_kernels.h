@@ -20,8 +20,8 @@ enum {
 
 struct linalg_stack {
     ptrdiff_t count;   /* of matrices, 1 to LINALG_MOST_AT_ONCE */
-    ptrdiff_t n;       /* order of the matrices, at least 1 */
-    ptrdiff_t columns; /* of right-hand sides; solve only */
+    ptrdiff_t n;       /* order of the matrices, at least 1; rows of those of qr */
+    ptrdiff_t columns; /* of right-hand sides; of the matrices of qr */
     struct linalg_operand operand[4];
     char *workspace; /* LINALG_WORKSPACE_BYTES, aligned to cache lines */
 };

@@ -14,6 +14,10 @@
 
 #include "singular_values.h"
 
+#if !IS_FLOAT /* NumPy computes QR decompositions of float32 as float64 */
+#include "orthogonal.h"
+#endif
+
 static const struct linalg_row rows[] = {
     {"inv", MOST_N, inv},
     {"solve", MOST_N, solve},
@@ -32,6 +36,14 @@ static const struct linalg_row rows[] = {
     {"svd_n_f", MOST_N_OF_SINGULAR, svd_f}, /* NumPy 2.0's names */
     {"svd_n_s", MOST_N_OF_SINGULAR, svd_f},
     {"svd_n", MOST_N_OF_SINGULAR_VALUES, svd},
+#if !IS_FLOAT
+    {"qr_r_raw", MOST_N_OF_REFLECTIONS, qr_r_raw},
+    {"qr_r_raw_m", MOST_N_OF_REFLECTIONS,
+     qr_r_raw}, /* older NumPys: with no more rows than columns */
+    {"qr_r_raw_n", MOST_N_OF_REFLECTIONS, qr_r_raw},
+    {"qr_reduced", MOST_N_OF_REFLECTIONS, qr_reduced},
+    {"qr_complete", MOST_N_OF_REFLECTIONS, qr_complete},
+#endif
     {NULL, 0, NULL},
 };
 

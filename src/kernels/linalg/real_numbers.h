@@ -23,9 +23,25 @@ INLINE vector real_part(number x)
     return x;
 }
 
+INLINE vector imaginary_part(number x)
+{
+    (void)x;
+    return splat(0);
+}
+
 INLINE number conjugate(number x)
 {
     return x;
+}
+
+INLINE number sum_of_numbers(number a, number b)
+{
+    return a + b;
+}
+
+INLINE number difference(number a, number b)
+{
+    return a - b;
 }
 
 INLINE number select_numbers(vector_mask mask, number if_true, number if_false)
@@ -112,6 +128,11 @@ INLINE divisor divisor_of(number x)
 INLINE number quotient(number x, const divisor *by)
 {
     return vector_quotient(x, by->value, by->reciprocal);
+}
+
+INLINE number exact_quotient(number x, const divisor *by)
+{
+    return quotient(x, by);
 }
 
 INLINE number real_quotient(number x, vector by, vector reciprocal)
