@@ -68,7 +68,7 @@ numc_ufuncs.config : How many threads a call may use.
 # Products of smaller operands gain less than asking takes.
 LEAST_ELEMENTS = 512
 
-# Smaller stacks are as fast in NumPy's way; small matrices are put together to lines of so many bytes.
+# Smaller stacks are as fast in NumPy's way; small matrices make lines of so many bytes.
 LEAST_STACK_BYTES = 1 << 21
 LINE_BYTES = 1 << 13
 

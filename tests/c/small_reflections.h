@@ -42,7 +42,7 @@ static void multiply_reflections(const struct problem *problem, const char *h, c
     }
 }
 
-static bool is_finite(const exact *q, ptrdiff_t count)
+static bool all_finite(const exact *q, ptrdiff_t count)
 {
     exact sum = 0;
     for (ptrdiff_t i = 0; i < count; i++) {
@@ -101,10 +101,10 @@ static void check_orthogonal(const struct problem *problem, char *const operands
     const struct shape *shape = &problem->shapes[2];
     const ptrdiff_t m = shape->rows;
     multiply_reflections(problem, operands[0], operands[1], q);
-    if (left || !is_finite(q, m * m)) {
+    if (left || !all_finite(q, m * m)) {
         bool is_part_finite = true;
         for (ptrdiff_t i = 0; i < m; i++) {
-            is_part_finite = is_part_finite && is_finite(q + i * m, shape->columns);
+            is_part_finite = is_part_finite && all_finite(q + i * m, shape->columns);
         }
         expect(left == !is_part_finite, "%s, %td rows: left or not", problem->name, m);
         return;

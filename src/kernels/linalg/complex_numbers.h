@@ -40,7 +40,7 @@ INLINE number sum_of_numbers(number a, number b)
     return (number){a.re + b.re, a.im + b.im};
 }
 
-INLINE number difference(number a, number b)
+INLINE number number_difference(number a, number b)
 {
     return (number){a.re - b.re, a.im - b.im};
 }

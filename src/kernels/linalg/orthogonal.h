@@ -24,7 +24,7 @@ struct lane_rows {
 /* Without fused products, those with one rounding to the size of x are more exact. */
 INLINE number reflected(number x, number v, number share)
 {
-    return FUSED ? number_minus_product(x, v, share) : difference(x, product(v, share));
+    return FUSED ? number_minus_product(x, v, share) : number_difference(x, product(v, share));
 }
 
 /* Takes factor * v * (v^H x) off `width` columns from column j on; v is that of column k. */
@@ -49,7 +49,7 @@ INLINE void reflect_together(ptrdiff_t k, ptrdiff_t m, number factor, const stru
     UNROLL for (int c = 0; c < width; c++)
     {
         shares[c] = product(factor, sum_of_numbers(number_of_sum(sums[c]), first[j + c]));
-        first[j + c] = difference(first[j + c], shares[c]);
+        first[j + c] = number_difference(first[j + c], shares[c]);
     }
     for (number *row = first + step; row < end; row += step) {
         const number v = row[k];
@@ -98,7 +98,7 @@ INLINE number make_reflection(const struct lane_rows *a, ptrdiff_t m, ptrdiff_t 
     const vector size = root(square);
     const vector_mask sign = ~(vector_mask)real_part(top) & (vector_mask)splat((element)-0.0);
     const vector diagonal = (vector)((vector_mask)size | sign);
-    const number length = difference(top, number_of(diagonal));
+    const number length = number_difference(top, number_of(diagonal));
     const divisor by = divisor_of(length);
     for (ptrdiff_t i = 1; i < m - k; i++) {
         const number x = column[i * a->step];
@@ -188,12 +188,12 @@ static void make_orthogonal(const struct lane_rows *q, const number *taus, ptrdi
                             ptrdiff_t reflections)
 {
     for (ptrdiff_t k = reflections; k-- > 0;) {
-        const number factor = difference(number_of(splat(0)), taus[k]);
+        const number factor = number_difference(number_of(splat(0)), taus[k]);
         reflect(k, m, taus[k], q, q->step);
         for (ptrdiff_t i = 0; i < k; i++) {
             q->at[i * q->step + k] = number_of(splat(0));
         }
-        q->at[k * q->step + k] = difference(number_of(splat(1)), taus[k]);
+        q->at[k * q->step + k] = number_difference(number_of(splat(1)), taus[k]);
         for (ptrdiff_t i = k + 1; i < m; i++) {
             q->at[i * q->step + k] = product(factor, q->at[i * q->step + k]);
         }

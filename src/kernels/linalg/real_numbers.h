@@ -39,7 +39,7 @@ INLINE number sum_of_numbers(number a, number b)
     return a + b;
 }
 
-INLINE number difference(number a, number b)
+INLINE number number_difference(number a, number b)
 {
     return a - b;
 }
