@@ -155,7 +155,16 @@ def test_triangles(dtype, threads):
             if a.dtype.kind in "fc":
                 a.real[::2] *= -0.0
                 a[::5, 0, 0] = np.nan
-            for m in (a, a[:, :-1], a[:, :, :-1], a[::2], a[::-1], a.swapaxes(1, 2), a[3], a[:5]):
+            for m in (
+                a,
+                a[:, :-1],
+                a[:, :, :-1],
+                a[::2],
+                a[::-1],
+                a.swapaxes(1, 2),
+                a.swapaxes(0, 1),
+                a[:5],
+            ):
                 ours, theirs = triu(m), np.triu(m)
                 assert ours.tobytes() == theirs.tobytes()
                 assert (ours.dtype, ours.strides) == (theirs.dtype, theirs.strides)

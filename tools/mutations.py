@@ -417,10 +417,10 @@ MUTATIONS = {
         "(loop->in_place && !outputs_are_apart(call))",
         "(loop->in_place && false)",
     ),
-    "triangles of stacks that are not contiguous": (
+    "triangles of stacks in another order": (
         "src/numc_ufuncs/linalg.py",
-        "(step > size and axis >= m.ndim - 2)",
-        "(step < size and axis >= m.ndim - 2)",
+        "if step < least:",
+        "if step < 0:",
     ),
     "overrides of linear algebra": (
         "src/numc_ufuncs/linalg.py",

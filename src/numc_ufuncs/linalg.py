@@ -114,14 +114,13 @@ def _dot(a, b, out=None):
 
 
 def _is_in_order(m):
-    """Whether matrices are contiguous, and those of a stack lie one after the other."""
-    size = m.itemsize
-    for axis in range(m.ndim - 1, -1, -1):
-        step = m.strides[axis]
-        if step < size or (step > size and axis >= m.ndim - 2):
+    """Whether what lies in memory is in the order of the axes, and rows are contiguous."""
+    least = m.itemsize
+    for step, count in zip(reversed(m.strides), reversed(m.shape), strict=True):
+        if step < least:
             return False
-        size = step * m.shape[axis]
-    return True
+        least = step * count
+    return m.strides[-1] == m.itemsize
 
 
 def _triu(m, k=0):
