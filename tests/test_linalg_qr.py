@@ -9,7 +9,7 @@ import numc_ufuncs as nc
 from numc_ufuncs import linalg
 
 GUFUNCS = np.linalg._umath_linalg
-IS_OLD = not hasattr(GUFUNCS, "qr_r_raw")  # NumPys that choose by the shape
+IS_OLD = not hasattr(GUFUNCS, "qr_r_raw")  # NumPy 2.0, which chooses by the shape
 SQUARE = [(1, 1), (2, 2), (8, 8), (16, 16)]
 ROWS_AND_COLUMNS = [*SQUARE, (3, 5), (7, 2), (4, 24), (40, 3), (1, 9), (9, 1)]
 

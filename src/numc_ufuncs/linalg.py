@@ -100,8 +100,9 @@ class _ParallelForms:
         return value
 
 
-# Without the dispatch of `numpy.dot`: what overrides it has not come here.
+# Without the dispatch of NumPy's functions: what overrides it has not come here.
 _dot_of_numpy = getattr(np.dot, "_implementation", np.dot)
+_triu_of_numpy = getattr(np.triu, "_implementation", np.triu)
 
 
 def _dot(a, b, out=None):
@@ -126,16 +127,16 @@ def _is_in_order(m):
 def _triu(m, k=0):
     """As `numpy.triu`, which does it on one core: large stacks as one operation on bits."""
     if (
-        type(m) is not np.ndarray
+        m.ndim < 3
         or k != 0
-        or m.ndim < 3
         or m.nbytes < LEAST_STACK_BYTES
+        or type(m) is not np.ndarray
         or m.dtype.char not in "dD"
         or not m.dtype.isnative
         or not _is_in_order(m)
         or _core.get_options()[0] == 1
     ):
-        return np.triu(m, k)
+        return _triu_of_numpy(m, k)
     upper = np.triu(np.full(m.shape[-2:], -1, np.int64))
     mask = np.repeat(upper, m.itemsize // upper.itemsize, axis=-1).ravel()
     result = np.empty(m.shape, m.dtype)

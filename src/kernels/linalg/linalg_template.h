@@ -38,8 +38,7 @@ static const struct linalg_row rows[] = {
     {"svd_n", MOST_N_OF_SINGULAR_VALUES, svd},
 #if !IS_FLOAT
     {"qr_r_raw", MOST_N_OF_REFLECTIONS, qr_r_raw},
-    {"qr_r_raw_m", MOST_N_OF_REFLECTIONS,
-     qr_r_raw}, /* older NumPys: with no more rows than columns */
+    {"qr_r_raw_m", MOST_N_OF_REFLECTIONS, qr_r_raw}, /* NumPy 2.0's names */
     {"qr_r_raw_n", MOST_N_OF_REFLECTIONS, qr_r_raw},
     {"qr_reduced", MOST_N_OF_REFLECTIONS, qr_reduced},
     {"qr_complete", MOST_N_OF_REFLECTIONS, qr_complete},

@@ -8,10 +8,10 @@ _Static_assert(MOST_N_OF_REFLECTIONS *MOST_N_OF_REFLECTIONS * sizeof(number) <=
                    LINALG_WORKSPACE_BYTES,
                "a matrix");
 
-/* Columns that are reflected together: as many sums as hide the latency of one, in as many registers. */
+/* Columns that are reflected together: enough sums to hide the latency of one, few enough for registers. */
 enum { COLUMNS_AT_ONCE = 4 / PARTS };
 
-/* Squares of columns are exact enough above this one, and LAPACK scales the others. */
+/* Of a column: LAPACK scales those whose squares lose digits below the range, or are near its end. */
 #define LEAST_SQUARE ((element)0x1p-900)
 #define MOST_SQUARE ((element)0x1p1000)
 
