@@ -4,7 +4,7 @@
 
 /* Up to here LAPACK is slower, also where other matrices than square ones have as many numbers. */
 enum { MOST_N_OF_REFLECTIONS = LANE_BYTES == 16 ? 16 : PARTS == 1 ? 32 : 24 };
-_Static_assert(MOST_N_OF_REFLECTIONS *MOST_N_OF_REFLECTIONS * sizeof(number) <=
+_Static_assert(sizeof(number[MOST_N_OF_REFLECTIONS][MOST_N_OF_REFLECTIONS]) <=
                    LINALG_WORKSPACE_BYTES,
                "a matrix");
 
