@@ -11,7 +11,6 @@
 #include "engine/reduction_cutoffs.h"
 #include "kernels/reduction/running.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* What has been decided about a call. */
@@ -120,25 +119,17 @@ static PyArrayObject *new_output(PyArrayObject *array, PyArray_Descr *dtype)
 static bool read_axes(struct accumulate_plan *plan, PyArrayObject *out)
 {
     PyArrayObject *array = plan->arguments->array;
-    struct axis sorted[NPY_MAXDIMS];
-    int count = 0;
-    for (int i = PyArray_NDIM(array) - 1; i >= 0; i--) {
-        const struct axis axis = {PyArray_DIM(array, i), PyArray_STRIDE(array, i),
-                                  PyArray_STRIDE(out, i)};
-        if (i == plan->axis) {
-            plan->axes.along = axis;
-        } else if (axis.n > 1) {
-            int at = count++;
-            for (; at > 0 && labs(sorted[at - 1].out_step) > labs(axis.out_step); at--) {
-                sorted[at] = sorted[at - 1];
-            }
-            sorted[at] = axis;
-        }
-    }
     struct axes *kept = &plan->axes.kept;
+    int order[NPY_MAXDIMS];
+    axes_sort_by_stride(out, order);
     kept->count = 0;
-    for (int i = 0; i < count; i++) {
-        if (!axes_join(kept, sorted[i])) {
+    for (int i = 0; i < PyArray_NDIM(array); i++) {
+        const int at = order[i];
+        const struct axis axis = {PyArray_DIM(array, at), PyArray_STRIDE(array, at),
+                                  PyArray_STRIDE(out, at)};
+        if (at == plan->axis) {
+            plan->axes.along = axis;
+        } else if (!axes_join(kept, axis)) {
             return false;
         }
     }

@@ -39,12 +39,6 @@ static int core_of(enum gufunc gufunc, int operand, int ndim)
     return ndim < least ? 0 : takes_matrix && ndim > 1 ? 2 : 1;
 }
 
-/* The step of a dimension of one element means nothing: NumPy makes it zero, too. */
-static npy_intp step_of(PyArrayObject *array, int axis)
-{
-    return PyArray_DIM(array, axis) != 1 ? PyArray_STRIDE(array, axis) : 0;
-}
-
 /* Which axis of an operand is that axis of the stack; negative: none, it is repeated along it. */
 static int own_axis(PyArrayObject *array, const struct product_layout *layout, int operand,
                     int axis)
@@ -63,7 +57,7 @@ static npy_intp stack_step(PyArrayObject *array, const struct product_layout *la
                            int axis)
 {
     const int own = own_axis(array, layout, operand, axis);
-    return own >= 0 ? step_of(array, own) : 0;
+    return own >= 0 ? array_step(array, own) : 0;
 }
 
 /* Whether there is something to compute, of shapes that go together. */
@@ -161,12 +155,12 @@ static void lay_out_matrices(const struct ufunc_call *call, PyArrayObject *out,
     const int b_core = PyArray_NDIM(b) - layout->core[1];
     struct product *x = &layout->product;
     x->batch = 1;
-    x->a = (struct strided){PyArray_DATA(a), 0, a_is_matrix ? step_of(a, a_core) : 0,
-                            step_of(a, a_core + a_is_matrix)};
-    x->b = (struct strided){PyArray_DATA(b), 0, step_of(b, b_core),
-                            b_is_matrix ? step_of(b, b_core + 1) : 0};
-    x->c = (struct strided){PyArray_DATA(out), 0, a_is_matrix ? step_of(out, layout->stack) : 0,
-                            b_is_matrix ? step_of(out, layout->ndim - 1) : 0};
+    x->a = (struct strided){PyArray_DATA(a), 0, a_is_matrix ? array_step(a, a_core) : 0,
+                            array_step(a, a_core + a_is_matrix)};
+    x->b = (struct strided){PyArray_DATA(b), 0, array_step(b, b_core),
+                            b_is_matrix ? array_step(b, b_core + 1) : 0};
+    x->c = (struct strided){PyArray_DATA(out), 0, a_is_matrix ? array_step(out, layout->stack) : 0,
+                            b_is_matrix ? array_step(out, layout->ndim - 1) : 0};
 }
 
 /* Joins axes of the stack that are consecutive in memory. */
@@ -178,7 +172,7 @@ static void lay_out_stack(const struct ufunc_call *call, PyArrayObject *out,
         const struct stack_axis axis = {layout->shape[sorted],
                                         {stack_step(call->array[0], layout, 0, sorted),
                                          stack_step(call->array[1], layout, 1, sorted),
-                                         step_of(out, sorted)}};
+                                         array_step(out, sorted)}};
         if (axis.n == 1) {
             continue;
         }

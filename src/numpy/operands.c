@@ -88,32 +88,6 @@ bool operands_output_is_independent(PyArrayObject *const array[], int count, PyA
     return true;
 }
 
-bool array_is_injective(PyArrayObject *array)
-{
-    int by_step[NPY_MAXDIMS]; /* sorted by insertion */
-    for (int k = 0; k < PyArray_NDIM(array); k++) {
-        int at = k;
-        while (at > 0 &&
-               Py_ABS(PyArray_STRIDE(array, by_step[at - 1])) > Py_ABS(PyArray_STRIDE(array, k))) {
-            by_step[at] = by_step[at - 1];
-            at--;
-        }
-        by_step[at] = k;
-    }
-    npy_intp extent_so_far = PyArray_ITEMSIZE(array);
-    for (int k = 0; k < PyArray_NDIM(array); k++) {
-        const npy_intp n = PyArray_DIM(array, by_step[k]);
-        const npy_intp step = Py_ABS(PyArray_STRIDE(array, by_step[k]));
-        if (n > 1) {
-            if (step < extent_so_far) {
-                return false;
-            }
-            extent_so_far += step * (n - 1);
-        }
-    }
-    return true;
-}
-
 void axes_sort(int axes, int order[], axes_turn *turn, const void *context)
 {
     for (int i = 0; i < axes; i++) {
@@ -129,4 +103,34 @@ void axes_sort(int axes, int order[], axes_turn *turn, const void *context)
         memmove(order + place + 1, order + place, (size_t)(i - place) * sizeof *order);
         order[place] = axis;
     }
+}
+
+static int compare_strides(const void *context, int axis, int later)
+{
+    PyArrayObject *array = (PyArrayObject *)context;
+    const npy_intp outer = Py_ABS(PyArray_STRIDE(array, axis));
+    return Py_ABS(PyArray_STRIDE(array, later)) <= outer ? -1 : 1;
+}
+
+void axes_sort_by_stride(PyArrayObject *array, int order[])
+{
+    axes_sort(PyArray_NDIM(array), order, compare_strides, array);
+}
+
+bool array_is_injective(PyArrayObject *array)
+{
+    int order[NPY_MAXDIMS];
+    axes_sort_by_stride(array, order);
+    npy_intp extent_so_far = PyArray_ITEMSIZE(array);
+    for (int k = 0; k < PyArray_NDIM(array); k++) {
+        const npy_intp n = PyArray_DIM(array, order[k]);
+        const npy_intp step = Py_ABS(PyArray_STRIDE(array, order[k]));
+        if (n > 1) {
+            if (step < extent_so_far) {
+                return false;
+            }
+            extent_so_far += step * (n - 1);
+        }
+    }
+    return true;
 }

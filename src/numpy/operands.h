@@ -46,6 +46,12 @@ bool array_is_plain(PyArrayObject *array);
 /* The bytes that an array's elements lie in. */
 struct extent array_extent(PyArrayObject *array);
 
+/* The stride of an axis; 0 where there is one element: it means nothing, NumPy makes it zero, too. */
+static inline npy_intp array_step(PyArrayObject *array, int axis)
+{
+    return PyArray_DIM(array, axis) != 1 ? PyArray_STRIDE(array, axis) : 0;
+}
+
 /* Whether no two elements of an array share a byte: each axis steps over all that lies within the smaller
  * ones. */
 bool array_is_injective(PyArrayObject *array);
@@ -61,5 +67,8 @@ typedef int axes_turn(const void *context, int axis, int later);
 
 /* Sorts axes 0 to `axes` - 1 into `order`, the fastest first, as that iterator goes through them. */
 void axes_sort(int axes, int order[], axes_turn *turn, const void *context);
+
+/* Sorts the axes of an array by their strides, the smallest first; among equal ones the last comes first. */
+void axes_sort_by_stride(PyArrayObject *array, int order[]);
 
 #endif
