@@ -24,7 +24,7 @@ static const char *text_of(enum status status)
     case STATUS_NO_DEVICE_MEMORY:
         return "out of device memory";
     case STATUS_UNSUPPORTED:
-        return "it computes no such product";
+        return "it computes no such call";
     default:
         return "it failed";
     }
