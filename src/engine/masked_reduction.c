@@ -265,7 +265,7 @@ static void run_masked_blocks(void *context, ptrdiff_t first, ptrdiff_t count)
 bool masked_reduction_compute(const struct masked_reduction *masked)
 {
     const struct reduction *reduction = &masked->reduction;
-    const int threads = reduction_threads(reduction);
+    const int threads = reduction->threads;
     struct masked_split split = {
         .masked = masked,
         .results = size_from(&reduction->kept, 0),

@@ -171,7 +171,7 @@ static struct reduction_split split_by_results(const struct reduction *reduction
 static struct elements half_of(const struct reduction *reduction, struct elements all, int halvings,
                                ptrdiff_t index)
 {
-    const int parts = reduction->kernel->parts;
+    const int parts = reduction_parts(reduction->kernel);
     while (halvings-- > 0) {
         const ptrdiff_t half = reduction_half(all.n * parts) / parts;
         const bool second = index >> halvings & 1;
@@ -228,7 +228,7 @@ static void finish_elements(const struct reduction_split *split)
 static int halvings_of(const struct reduction *reduction)
 {
     const ptrdiff_t least_bytes = reduction->policy->small_blocks ? 0 : REDUCTION_HALF_BYTES;
-    const int parts = reduction->kernel->parts;
+    const int parts = reduction_parts(reduction->kernel);
     int halvings = 0;
     /* The first half is the smaller one. */
     for (ptrdiff_t n = elements_of_call(reduction);
@@ -340,8 +340,9 @@ static ptrdiff_t results_of_slice(const struct reduction *reduction, int threads
     return size_max(ceiling(even, in_line) * in_line, REDUCTION_SLICE_BYTES / item);
 }
 
-static struct reduction_split split_by_columns(const struct reduction *reduction, int threads)
+static struct reduction_split split_by_columns(const struct reduction *reduction)
 {
+    const int threads = reduction->threads;
     const struct reduction_kernel *kernel = reduction->kernel;
     const ptrdiff_t sum_size = (ptrdiff_t)kernel->sum_size;
     const ptrdiff_t all = fastest(&reduction->kept).n, others = size_from(&reduction->kept, 1);
@@ -398,10 +399,11 @@ int reduction_threads(const struct reduction *reduction)
                        is_near ? REDUCTION_THREADS_BYTES / item : REDUCTION_THREADS_ELEMENTS);
 }
 
-static struct reduction_split split_reduction(const struct reduction *reduction, int threads)
+static struct reduction_split split_reduction(const struct reduction *reduction)
 {
+    const int threads = reduction->threads;
     if (is_by_columns(reduction)) {
-        return split_by_columns(reduction, threads);
+        return split_by_columns(reduction);
     }
     const ptrdiff_t results = size_from(&reduction->kept, 0);
     const ptrdiff_t calls = size_from(&reduction->repeated, 0) * calls_along_last(reduction);
@@ -438,7 +440,7 @@ static void run_blocks(void *context, int index)
     workspace_give_back(own);
 }
 
-static void run_all_blocks(struct reduction_split *split, int threads)
+static void run_all_blocks(struct reduction_split *split)
 {
     atomic_init(&split->next, 0);
     if (split->reduction->policy->small_blocks) {
@@ -454,14 +456,14 @@ static void run_all_blocks(struct reduction_split *split, int threads)
     if (split->is_found) {
         return;
     }
-    region_run(split->reduction->policy, split->blocks > split->chunk ? threads : 1, run_blocks,
-               split);
+    region_run(split->reduction->policy,
+               split->blocks > split->chunk ? split->reduction->threads : 1, run_blocks, split);
 }
 
-static void run_and_finish(struct reduction_split *split, int threads)
+static void run_and_finish(struct reduction_split *split)
 {
     if (split->run != run_elements) {
-        run_all_blocks(split, threads);
+        run_all_blocks(split);
         if (split->run == run_columns && split->cuts > 1) {
             finish_columns(split);
         }
@@ -471,15 +473,14 @@ static void run_and_finish(struct reduction_split *split, int threads)
     const ptrdiff_t at_once = split->blocks / blocks_of_call;
     for (; split->first_call < split->calls && !split->is_found; split->first_call += at_once) {
         split->blocks = size_min(at_once, split->calls - split->first_call) * blocks_of_call;
-        run_all_blocks(split, threads);
+        run_all_blocks(split);
         finish_elements(split);
     }
 }
 
 bool reduction_compute(const struct reduction *reduction)
 {
-    const int threads = reduction_threads(reduction);
-    struct reduction_split split = split_reduction(reduction, threads);
+    struct reduction_split split = split_reduction(reduction);
     split.from_memory = total_bytes(reduction) > REDUCTION_FROM_MEMORY_BYTES;
     _Alignas(LINE_BYTES) char few[STACK_BYTES];
     struct workspace workspace = {0};
@@ -494,7 +495,7 @@ bool reduction_compute(const struct reduction *reduction)
         split.scratch = workspace.data;
         split.partials = workspace.data + scratch_bytes;
     }
-    run_and_finish(&split, threads);
+    run_and_finish(&split);
     workspace_give_back(workspace);
     return true;
 }

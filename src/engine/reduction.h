@@ -21,10 +21,11 @@ struct reduction {
     ptrdiff_t inner_call;         /* steps along the last inner axis in one inner call */
     struct conversion conversion; /* to the kernel's type */
     size_t out_size;
-    bool onto; /* results are combined with what is in `out` */
+    bool onto;   /* results are combined with what is in `out` */
+    int threads; /* that may share it: as reduction_threads() says */
 };
 
-/* How many threads it would be shared by. */
+/* How many threads a reduction should run on now. */
 int reduction_threads(const struct reduction *reduction);
 
 /* The bits of the results do not depend on the number of threads. False if memory was refused: nothing

@@ -207,9 +207,10 @@ static void run_segment_blocks(void *context, int index)
 
 /* Columns that lie closer to each other than elements of a segment are read together, and so are their
  * segments, as long as they stay in the cache. Of other lines a block has several if they are short. */
-static void split_segments(struct segment_split *split, ptrdiff_t average, int threads)
+static void split_segments(struct segment_split *split, ptrdiff_t average)
 {
     const struct segments *segments = split->segments;
+    const int threads = segments->threads;
     const struct reduction_kernel *kernel = segments->kernel;
     const struct axis axis = fastest(&segments->kept);
     const ptrdiff_t item = (ptrdiff_t)segments->conversion.from_size;
@@ -258,6 +259,7 @@ static bool reduce_long(const struct segments *segments, ptrdiff_t k)
         .conversion = segments->conversion,
         .out_size = segments->out_size,
         .onto = onto,
+        .threads = segments->threads,
     };
     if (onto) {
         copy_along(segments->out_size, &segments->kept, first, reduction.out);
@@ -278,9 +280,10 @@ static bool reduce_all_long(const struct segments *segments, ptrdiff_t long_from
 /* From which length on segments are shared by the threads themselves: those of which a block has more than
  * keeps threads evenly busy. */
 static ptrdiff_t long_segments_from(const struct segment_split *split,
-                                    const struct segment_lengths *lengths, int threads)
+                                    const struct segment_lengths *lengths)
 {
     const struct segments *segments = split->segments;
+    const int threads = segments->threads;
     const bool is_possible =
         threads > 1 && segments->conversion.convert == NULL && !segments->kernel->zeros_tie;
     const ptrdiff_t item = (ptrdiff_t)segments->conversion.from_size;
@@ -295,10 +298,9 @@ static ptrdiff_t long_segments_from(const struct segment_split *split,
 
 bool segments_compute(const struct segments *segments, const struct segment_lengths *lengths)
 {
-    const int threads = segments_threads(segments, lengths);
     struct segment_split split = {.segments = segments};
-    split_segments(&split, lengths->total / segments->count, threads);
-    split.long_from = long_segments_from(&split, lengths, threads);
+    split_segments(&split, lengths->total / segments->count);
+    split.long_from = long_segments_from(&split, lengths);
     struct workspace workspace = {0};
     if (segments->conversion.convert != NULL) {
         if (lengths->longest > CONVERTED_BYTES / (ptrdiff_t)segments->conversion.to_size) {
@@ -313,7 +315,8 @@ bool segments_compute(const struct segments *segments, const struct segment_leng
     }
     const bool done = split.long_from == PTRDIFF_MAX || reduce_all_long(segments, split.long_from);
     if (done) {
-        region_run(segments->policy, split.blocks > 1 ? threads : 1, run_segment_blocks, &split);
+        region_run(segments->policy, split.blocks > 1 ? segments->threads : 1, run_segment_blocks,
+                   &split);
     }
     workspace_give_back(workspace);
     return done;

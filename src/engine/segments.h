@@ -23,6 +23,7 @@ struct segments {
     struct axes kept;             /* the other axes */
     struct conversion conversion; /* to the kernel's type */
     size_t out_size;
+    int threads; /* that may share them: as segments_threads() says */
 };
 
 /* What segments add up to. */
@@ -32,7 +33,7 @@ struct segment_lengths {
 };
 struct segment_lengths segments_measure(const struct segments *segments);
 
-/* How many threads they would be shared by. */
+/* How many threads segments should be reduced on now. */
 int segments_threads(const struct segments *segments, const struct segment_lengths *lengths);
 
 /* The bits of the results do not depend on the number of threads. False if memory was refused, or if

@@ -61,11 +61,9 @@ struct conversion_kernel {
 
 struct reduction_kernel {
     const char *op;
-    char
-        kind; /* 'b': bools; 'i' and 'u': signed and unsigned integers; 'f': floats; 'c': complex */
+    char kind; /* as numpy.dtype.kind */
     size_t item_size;
     size_t sum_size; /* bytes of one result's accumulator: twice as many if complex */
-    int parts;       /* of an element */
     bool any_order;  /* has the same result in any order */
     int final;       /* bools: the result that ends a search; -1: none */
     bool zeros_tie;  /* which zero results depends on the order, where there are both */
@@ -101,6 +99,11 @@ struct reduction_kernel {
     void (*accumulate)(uint64_t carry, const char *in, ptrdiff_t in_step, char *out,
                        ptrdiff_t out_step, ptrdiff_t n);
 };
+
+static inline int reduction_parts(const struct reduction_kernel *kernel)
+{
+    return kernel->kind == 'c' ? 2 : 1;
+}
 
 /* What one instruction set contributes; all lists end with a row of NULL. */
 struct kernels {

@@ -134,7 +134,6 @@ bool loop_reduction_of_row(struct loop_reduction *reduction, const PyUFuncObject
         .kernel.kind = dtype.kind,
         .kernel.item_size = dtype.size,
         .kernel.sum_size = dtype.size,
-        .kernel.parts = 1,
         .kernel.any_order = true,
         .kernel.final = dtype.kind == 'b' ? operation->final : -1,
         .kernel.zeros_tie = dtype.kind == 'f' && operation->ties,

@@ -78,8 +78,7 @@ static int compare_lines(const void *context, int axis, int later)
 {
     const struct reduceat_plan *plan = context;
     PyArrayObject *array = plan->arguments.array;
-    const npy_intp step = PyArray_DIM(array, axis) != 1 ? PyArray_STRIDE(array, axis) : 0;
-    const npy_intp other = PyArray_DIM(array, later) != 1 ? PyArray_STRIDE(array, later) : 0;
+    const npy_intp step = array_step(array, axis), other = array_step(array, later);
     if (axis == plan->axis || later == plan->axis || step == 0 || other == 0) {
         return 0;
     }
@@ -201,7 +200,8 @@ static bool compute(struct reduceat_plan *plan, PyObject *out)
     NPY_BEGIN_THREADS_THRESHOLDED(PyArray_SIZE(plan->arguments.array));
     const struct segment_lengths lengths = segments_measure(&plan->segments);
     errors_clear();
-    const bool gains = plan->has_kernel || segments_threads(&plan->segments, &lengths) > 1;
+    plan->segments.threads = segments_threads(&plan->segments, &lengths);
+    const bool gains = plan->has_kernel || plan->segments.threads > 1;
     const bool computed =
         lengths.are_within && gains && segments_compute(&plan->segments, &lengths);
     const int raised = errors_raised();

@@ -89,19 +89,14 @@ bool reduction_find_kernel(struct reduction_plan *plan, const struct reduction_o
 
 /* ---- axes ---- */
 
-static npy_intp size_of_step(PyArrayObject *array, int axis)
-{
-    const npy_intp step = PyArray_DIM(array, axis) != 1 ? PyArray_STRIDE(array, axis) : 0;
-    return step < 0 ? -step : step;
-}
-
 /* Operands that disagree keep C order. */
 static int compare_axes(const void *context, int axis, int later)
 {
     const struct reduction_plan *plan = context;
     PyArrayObject *array = plan->arguments->array;
     const npy_intp of_out = labs(plan->out_step[axis]), of_later = labs(plan->out_step[later]);
-    const npy_intp step = size_of_step(array, axis), later_step = size_of_step(array, later);
+    const npy_intp step = labs(array_step(array, axis));
+    const npy_intp later_step = labs(array_step(array, later));
     const bool are_known = step != 0 && later_step != 0, are_given = of_out != 0 && of_later != 0;
     if ((are_known && later_step <= step) || (are_given && of_later <= of_out)) {
         return -1;
@@ -122,7 +117,8 @@ static bool accept_out(struct reduction_plan *plan, PyArrayObject *array, PyObje
 {
     const struct reduction_arguments *arguments = plan->arguments;
     PyArrayObject *out = (PyArrayObject *)object;
-    if (!reduction_may_write_to(object, plan->type)) {
+    if (!reduction_may_write_to(object, plan->type) ||
+        extents_meet(array_extent(out), array_extent(array))) {
         return false;
     }
     int at = 0;
@@ -138,7 +134,7 @@ static bool accept_out(struct reduction_plan *plan, PyArrayObject *array, PyObje
         plan->out_step[axis] = n > 1 ? PyArray_STRIDE(out, at) : 0;
         at++;
     }
-    return at == PyArray_NDIM(out) && !extents_meet(array_extent(out), array_extent(array));
+    return at == PyArray_NDIM(out);
 }
 
 /* The steps of a new result, in the order of the array's axes. */
@@ -256,15 +252,10 @@ static void divide_axes(struct reduction *reduction, const struct axes *joined)
 
 enum { FEW_ROWS = 3 };
 
-/* Why not by kernels; NULL if the plan for them is complete. */
-static const char *why_not_kernels(struct reduction_plan *plan, const struct reduction_op *op,
-                                   int order[])
+/* Why there is no kernel for the operands; NULL if there is one, and the steps of a given output are known. */
+static const char *why_not_operands(struct reduction_plan *plan, const struct reduction_op *op)
 {
-    const struct reduction_arguments *arguments = plan->arguments;
-    PyArrayObject *array = arguments->array;
-    struct axes joined;
-    memset(plan->out_step, 0, (size_t)arguments->ndim * sizeof *plan->out_step);
-    axes_sort(arguments->ndim, order, compare_axes, plan);
+    PyArrayObject *array = plan->arguments->array;
     if (!reduction_find_kernel(plan, op)) {
         return "no kernel";
     }
@@ -277,12 +268,18 @@ static const char *why_not_kernels(struct reduction_plan *plan, const struct red
     if (is_broadcast(array)) {
         return "broadcast elements";
     }
-    if (arguments->out == NULL) {
+    return plan->arguments->out == NULL || accept_out(plan, array, plan->arguments->out) ? NULL
+                                                                                         : "out=";
+}
+
+/* Why kernels gain nothing on these axes; NULL if the plan for them is complete. */
+static const char *why_not_axes(struct reduction_plan *plan, const struct reduction_op *op,
+                                const int order[])
+{
+    PyArrayObject *array = plan->arguments->array;
+    struct axes joined;
+    if (plan->arguments->out == NULL) {
         lay_out(plan, array, order);
-    } else if (accept_out(plan, array, arguments->out)) {
-        axes_sort(arguments->ndim, order, compare_axes, plan);
-    } else {
-        return "out=";
     }
     if (!join_axes(&joined, plan, order)) {
         return "more axes than kernels take";
@@ -296,12 +293,12 @@ static const char *why_not_kernels(struct reduction_plan *plan, const struct red
     }
     plan->reduction.data = PyArray_BYTES(array);
     divide_axes(&plan->reduction, &joined);
+    plan->reduction.threads = reduction_threads(&plan->reduction);
     /* Zeros in the result may take a second pass, and a few rows one more, from where they are combined: one
      * thread gains nothing then. */
     const bool has_few_rows = !op->widens && plan->reduction.inner.count == 0 &&
                               size_from(&plan->reduction.repeated, 0) <= FEW_ROWS;
-    return (plan->reduction.kernel->zeros_tie || has_few_rows) &&
-                   reduction_threads(&plan->reduction) == 1
+    return (plan->reduction.kernel->zeros_tie || has_few_rows) && plan->reduction.threads == 1
                ? "one thread"
                : NULL;
 }
@@ -357,7 +354,12 @@ void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_o
         plan->way = REDUCE_BY_NUMPY;
         return;
     }
-    plan->reason = why_not_kernels(plan, op, order);
+    memset(plan->out_step, 0, (size_t)arguments->ndim * sizeof *plan->out_step);
+    plan->reason = why_not_operands(plan, op);
+    axes_sort(arguments->ndim, order, compare_axes, plan);
+    if (plan->reason == NULL) {
+        plan->reason = why_not_axes(plan, op, order);
+    }
     if (plan->reason == NULL) {
         plan->way = REDUCE_BY_KERNELS;
         return;

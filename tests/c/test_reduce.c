@@ -207,9 +207,10 @@ static void check_elements(const struct reduction_kernel *kernel, ptrdiff_t step
            name_of(kernel), step, n);
     expect(memcmp(each, each + kernel->sum_size, kernel->sum_size) == 0,
            "%s, n %td: the second of two differs", name_of(kernel), n);
-    if (n * kernel->parts > REDUCTION_LEAF_PARTS) {
+    const int parts = reduction_parts(kernel);
+    if (n * parts > REDUCTION_LEAF_PARTS) {
         char other[16];
-        const ptrdiff_t half = reduction_half(n * kernel->parts) / kernel->parts;
+        const ptrdiff_t half = reduction_half(n * parts) / parts;
         kernel->reduce_each(kernel, data, step, half, 0, 1, from_memory, other);
         kernel->reduce_each(kernel, data + half * step, step, n - half, 0, 1, from_memory,
                             each + kernel->sum_size);

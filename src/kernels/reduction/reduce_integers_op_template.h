@@ -149,7 +149,6 @@ const struct reduction_kernel REDUCTION(OP, DTYPE) = {
                         : 'u',
     .item_size = sizeof(stored),
     .sum_size = sizeof(uint64_t),
-    .parts = 1,
     .any_order = true,
     .final = -1,
     .reduce_each = name(reduce_each),

@@ -69,7 +69,6 @@ const struct reduction_kernel REDUCTION(add, DTYPE) = {
     .kind = PARTS == 2 ? 'c' : 'f',
     .item_size = PARTS * sizeof(stored),
     .sum_size = PARTS * sizeof(accumulator),
-    .parts = PARTS,
     .final = -1,
 #if defined(CONVERSIONS)
     .conversions = conversions,
