@@ -3,14 +3,11 @@
 #include "accumulate.h"
 
 #include "reduction_cutoffs.h"
+#include "sizes.h"
 #include "threads/limit.h"
 #include "threads/region.h"
 
-enum {
-    BLOCKS_PER_THREAD = 4, /* short waits for a preempted thread */
-    MOST_BLOCKS = 64,
-    PIECE_BYTES = 2048, /* of converted elements, on the stack */
-};
+enum { MOST_BLOCKS = 64 };
 
 struct accumulation_split {
     const struct accumulation *accumulation;
@@ -22,7 +19,7 @@ struct accumulation_split {
 static ptrdiff_t length(const struct accumulation_split *split, ptrdiff_t block)
 {
     const ptrdiff_t left = split->accumulation->n - block * split->elements;
-    return left < split->elements ? left : split->elements;
+    return size_min(left, split->elements);
 }
 
 static uint64_t reduced(const struct reduction_kernel *kernel, const char *in, ptrdiff_t step,
@@ -36,15 +33,14 @@ static uint64_t reduced(const struct reduction_kernel *kernel, const char *in, p
 /* How many elements are converted at once. */
 static ptrdiff_t next_piece(const struct accumulation *accumulation, ptrdiff_t left)
 {
-    const ptrdiff_t most = PIECE_BYTES / (ptrdiff_t)accumulation->kernel->item_size;
-    return left < most ? left : most;
+    return size_min(left, REDUCTION_PIECE_BYTES / (ptrdiff_t)accumulation->kernel->item_size);
 }
 
 static uint64_t reduce_converted(const struct accumulation *accumulation, const char *in,
                                  ptrdiff_t n)
 {
     const struct reduction_kernel *kernel = accumulation->kernel;
-    _Alignas(uint64_t) char piece[PIECE_BYTES];
+    _Alignas(uint64_t) char piece[REDUCTION_PIECE_BYTES];
     uint64_t result = 0;
     for (ptrdiff_t done = 0, count; done < n; done += count) {
         count = next_piece(accumulation, n - done);
@@ -64,7 +60,7 @@ static void accumulate_converted(const struct accumulation *accumulation, uint64
 {
     const struct reduction_kernel *kernel = accumulation->kernel;
     const ptrdiff_t out_step = accumulation->out_step;
-    _Alignas(uint64_t) char piece[PIECE_BYTES];
+    _Alignas(uint64_t) char piece[REDUCTION_PIECE_BYTES];
     for (ptrdiff_t done = 0, count; done < n; done += count) {
         count = next_piece(accumulation, n - done);
         accumulation->convert(in + done * accumulation->in_step, accumulation->in_step, piece,
@@ -122,13 +118,13 @@ void accumulate_compute(const struct accumulation *accumulation)
     const ptrdiff_t n = accumulation->n, forced = accumulation->policy->threshold;
     const bool pays = n >= (forced != 0 ? forced : REDUCTION_THREADS_ELEMENTS);
     const int threads = pays && region_available() ? threads_limit().threads : 1;
-    int blocks = threads == 1 ? 1 : threads * BLOCKS_PER_THREAD;
+    int blocks = threads == 1 ? 1 : threads * REDUCTION_BLOCKS_PER_THREAD;
     blocks = blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS;
     struct accumulation_split split = {
         .accumulation = accumulation,
-        .elements = (n + blocks - 1) / blocks,
+        .elements = ceiling(n, blocks),
     };
-    split.blocks = (n + split.elements - 1) / split.elements;
+    split.blocks = ceiling(n, split.elements);
     const struct reduction_kernel *kernel = accumulation->kernel;
     split.carry[0] = reduced(kernel, accumulation->before, 0, 1);
     if (split.blocks > 1) {

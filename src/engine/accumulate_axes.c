@@ -9,11 +9,6 @@
 #include "sizes.h"
 #include "threads/region.h"
 
-enum {
-    BLOCKS_PER_THREAD = 4, /* so that none waits long for the last one */
-    PIECE_BYTES = 2048,    /* of converted elements, on the stack */
-};
-
 struct accumulation_units {
     const struct accumulated_axes *axes;
     const struct accumulation_cut *cut;
@@ -58,7 +53,7 @@ static void begin_lines(const struct accumulation_units *units, const char *in, 
         }
         return;
     }
-    _Alignas(LINE_BYTES) char piece[PIECE_BYTES];
+    _Alignas(LINE_BYTES) char piece[REDUCTION_PIECE_BYTES];
     for (ptrdiff_t done = 0, n; done < lines; done += n) {
         n = size_min(units->piece, lines - done);
         axes->convert(in + done * axis.step, axis.step, piece, n);
@@ -83,7 +78,7 @@ static void convert_and_compute_row(const struct accumulation_units *units, char
 {
     const struct accumulated_axes *axes = units->axes;
     const ptrdiff_t from_step = fastest(&axes->kept).step;
-    _Alignas(LINE_BYTES) char piece[PIECE_BYTES];
+    _Alignas(LINE_BYTES) char piece[REDUCTION_PIECE_BYTES];
     for (ptrdiff_t done = 0, count; done < n; done += count) {
         count = size_min(units->piece, n - done);
         axes->convert(row[1] + done * from_step, from_step, piece, count);
@@ -141,7 +136,7 @@ static void run_piece(const struct accumulated_axes *axes, const char *in, char 
         });
         return;
     }
-    _Alignas(LINE_BYTES) char piece[PIECE_BYTES];
+    _Alignas(LINE_BYTES) char piece[REDUCTION_PIECE_BYTES];
     ptrdiff_t step[] = {out_step, in_step, out_step};
     if (axes->convert != NULL) {
         axes->convert(data[1], in_step, piece, n);
@@ -219,8 +214,10 @@ static ptrdiff_t slice_width(const struct accumulated_axes *axes, int threads, p
     const bool small = axes->loop->policy->small_blocks;
     const ptrdiff_t item = item_size(axes), all = fastest(&axes->kept).n;
     const ptrdiff_t in_line = size_max(1, LINE_BYTES / item), each = ceiling(threads, others);
-    const bool are_wide = small || all * item >= each * BLOCKS_PER_THREAD * REDUCTION_WIDE_BYTES;
-    const ptrdiff_t even = ceiling(all, each * (are_wide && threads > 1 ? BLOCKS_PER_THREAD : 1));
+    const bool are_wide =
+        small || all * item >= each * REDUCTION_BLOCKS_PER_THREAD * REDUCTION_WIDE_BYTES;
+    const ptrdiff_t even =
+        ceiling(all, each * (are_wide && threads > 1 ? REDUCTION_BLOCKS_PER_THREAD : 1));
     const ptrdiff_t narrowest = small ? in_line : size_max(in_line, REDUCTION_SLICE_BYTES / item);
     const ptrdiff_t widest = ACCUMULATED_ROW_BYTES / item / (lies_across(axes) ? 1 : axes->along.n);
     return size_min(size_max(ceiling(even, in_line) * in_line, narrowest), widest);
@@ -293,7 +290,7 @@ void accumulate_axes(const struct accumulated_axes *axes, const struct accumulat
     struct accumulation_units units = {
         .axes = axes,
         .cut = cut,
-        .piece = PIECE_BYTES / item_size(axes),
+        .piece = REDUCTION_PIECE_BYTES / item_size(axes),
     };
     if (cut->way == BY_BLOCKS) {
         for (ptrdiff_t line = 0; line < cut->units; line++) {

@@ -4,15 +4,14 @@
 
 #include "kernels/copy/find_bool.h"
 #include "memory/workspace.h"
+#include "reduction_cutoffs.h"
 #include "sizes.h"
 #include "threads/region.h"
 
 enum {
-    PIECE_BYTES = 2048,  /* of elements, and of sums: on the stack */
     MOST_SUM_BYTES = 16, /* of one sum */
     RUN_BLOCK = 8192,    /* elements whose runs a thread sums at a time */
     ROUND_BLOCKS = 64,   /* blocks whose sums are in memory */
-    BLOCKS_PER_THREAD = 4,
 };
 
 struct masked_split {
@@ -82,7 +81,8 @@ static void blend_items(size_t size, char *to, const char *from, ptrdiff_t step,
 /* Of the elements of a result. */
 static ptrdiff_t pieces_of(const struct masked_split *split)
 {
-    const ptrdiff_t length = PIECE_BYTES / (ptrdiff_t)split->masked->reduction.kernel->item_size;
+    const ptrdiff_t length =
+        REDUCTION_PIECE_BYTES / (ptrdiff_t)split->masked->reduction.kernel->item_size;
     return ceiling(fastest(&split->reduced).n, length) * size_from(&split->reduced, 1);
 }
 
@@ -92,12 +92,13 @@ static void run_pieces(const struct masked_split *split, ptrdiff_t block)
     const struct reduction *reduction = &masked->reduction;
     const struct reduction_kernel *kernel = reduction->kernel;
     const struct axis along = fastest(&split->reduced);
-    const ptrdiff_t item = (ptrdiff_t)kernel->item_size, length = PIECE_BYTES / item;
+    const ptrdiff_t item = (ptrdiff_t)kernel->item_size, length = REDUCTION_PIECE_BYTES / item;
     const ptrdiff_t pieces = ceiling(along.n, length), all = pieces_of(split);
     const ptrdiff_t result = block / split->cuts, cut = block % split->cuts;
     const char *data = reduction->data + offset_of(&reduction->kept, 0, result, false);
     const ptrdiff_t begin = all * cut / split->cuts, end = all * (cut + 1) / split->cuts;
-    _Alignas(LINE_BYTES) char piece[PIECE_BYTES], sum[MOST_SUM_BYTES], total[MOST_SUM_BYTES];
+    _Alignas(LINE_BYTES) char piece[REDUCTION_PIECE_BYTES], sum[MOST_SUM_BYTES],
+        total[MOST_SUM_BYTES];
     for (ptrdiff_t i = begin; i < end; i++) {
         const ptrdiff_t first = i % pieces * length, n = size_min(length, along.n - first);
         const char *from =
@@ -160,10 +161,10 @@ static void run_result(const struct masked_split *split, ptrdiff_t block)
     const struct masked_reduction *masked = split->masked;
     const struct reduction *reduction = &masked->reduction;
     const ptrdiff_t n = reduction->inner.axis[0].n;
-    const ptrdiff_t step = 2 * (PIECE_BYTES / (ptrdiff_t)reduction->kernel->sum_size);
+    const ptrdiff_t step = 2 * (REDUCTION_PIECE_BYTES / (ptrdiff_t)reduction->kernel->sum_size);
     const char *data = reduction->data + offset_of(&reduction->kept, 0, block, false);
     char *out = reduction->out + offset_of(&reduction->kept, 0, block, true);
-    _Alignas(LINE_BYTES) char sums[PIECE_BYTES];
+    _Alignas(LINE_BYTES) char sums[REDUCTION_PIECE_BYTES];
     for (ptrdiff_t first = 0; first < n; first += step) {
         const ptrdiff_t runs = sum_runs(masked, data, first, size_min(first + step, n), n, sums);
         reduction->kernel->store(reduction->kernel, sums, runs, out, 0, reduction->out_size, true);
@@ -272,7 +273,7 @@ bool masked_reduction_compute(const struct masked_reduction *masked)
         .cuts = 1,
         .run = masked->neutral != NULL ? run_pieces : run_result,
     };
-    const ptrdiff_t wanted = (ptrdiff_t)threads * BLOCKS_PER_THREAD;
+    const ptrdiff_t wanted = (ptrdiff_t)threads * REDUCTION_BLOCKS_PER_THREAD;
     const bool are_few = threads > 1 && split.results < wanted;
     if (are_few && masked->neutral == NULL) {
         return sum_few_results(masked, threads);

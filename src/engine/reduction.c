@@ -1,49 +1,15 @@
-/* Splits reductions: by results, by columns, or, where results are few, by inner calls and their halves.
- * The order of additions is the same in all cases. */
+/* Splits reductions: by results, by columns (reduction_columns.c), or, where results are few, by inner calls and
+ * their halves. The order of additions is the same in all cases. */
 #include "reduction.h"
 
-#include "kernels/kernels.h"
+#include "kernels/vector.h"
 #include "memory/workspace.h"
+#include "reduction_columns.h"
 #include "reduction_cutoffs.h"
 #include "sizes.h"
 #include "threads/region.h"
 
-#include <stdatomic.h>
-#include <stdlib.h>
-
-enum {
-    STACK_BYTES = 4096, /* of scratch memory; what needs more is in a workspace */
-    LINE_BYTES = 64,
-    BLOCKS_PER_THREAD = 4, /* so that none waits long for the last one */
-};
-
-/* A reduction cut into `blocks`, which threads compute in any order, `chunk` of them at a time. */
-struct reduction_split {
-    const struct reduction *reduction;
-    void (*run)(const struct reduction_split *split, ptrdiff_t block, char *scratch);
-    ptrdiff_t blocks, chunk;
-    ptrdiff_t results;     /* of the fastest kept axis in a block */
-    ptrdiff_t slices;      /* of the fastest kept axis: so many blocks side by side */
-    ptrdiff_t calls;       /* inner calls for a result */
-    ptrdiff_t first_call;  /* by elements: of this batch */
-    int halvings;          /* by elements: an inner call is 2^halvings blocks */
-    int cut;               /* by columns: the repeated axis that is cut into `cuts`, */
-    ptrdiff_t cuts;        /* each with results of its own, which are combined in the end */
-    bool from_memory;      /* the operand is larger than the caches */
-    size_t scratch_bytes;  /* of each thread */
-    size_t gathered_bytes; /* the part of it where elements are gathered */
-    char *scratch;         /* the caller's */
-    size_t partial_bytes;
-    char *partials;
-    _Atomic ptrdiff_t next;
-    _Atomic bool is_found; /* by elements: a block has the result that ends a search */
-};
-
-static ptrdiff_t total_bytes(const struct reduction *reduction)
-{
-    return size_from(&reduction->kept, 0) * size_from(&reduction->repeated, 0) *
-           size_from(&reduction->inner, 0) * (ptrdiff_t)reduction->conversion.from_size;
-}
+enum { STACK_BYTES = 4096 }; /* of scratch memory; what needs more is in a workspace */
 
 /* ---- inner calls ---- */
 
@@ -95,25 +61,6 @@ static ptrdiff_t elements_of_call(const struct reduction *reduction)
     return size_from(inner, 0) / last * size_min(last, reduction->inner_call);
 }
 
-static void store(const struct reduction *reduction, const void *sums, ptrdiff_t out_offset,
-                  ptrdiff_t n, bool onto)
-{
-    reduction->kernel->store(reduction->kernel, sums, n, reduction->out + out_offset,
-                             fastest(&reduction->kept).out_step, reduction->out_size, onto);
-}
-
-/* Combines `count` arrays of `bytes` in pairs, by index; the result is the first. */
-static void combine_in_pairs(const struct reduction_kernel *kernel, char *arrays, ptrdiff_t count,
-                             ptrdiff_t bytes)
-{
-    for (ptrdiff_t apart = 1; apart < count; apart *= 2) {
-        for (ptrdiff_t i = 0; i + apart < count; i += 2 * apart) {
-            kernel->combine(kernel, arrays + i * bytes, arrays + (i + apart) * bytes,
-                            (size_t)bytes);
-        }
-    }
-}
-
 /* ---- by results ---- */
 
 static void run_results(const struct reduction_split *split, ptrdiff_t block, char *scratch)
@@ -140,7 +87,7 @@ static void run_results(const struct reduction_split *split, ptrdiff_t block, ch
             reduction->kernel->reduce_each(reduction->kernel, all.data, all.step, all.n, axis.step,
                                            n, split->from_memory, sums);
         }
-        store(reduction, sums, out, n, reduction->onto || call > 0);
+        store_results(reduction, sums, out, n, reduction->onto || call > 0);
     }
 }
 
@@ -211,7 +158,7 @@ static void finish_elements(const struct reduction_split *split)
     const struct reduction *reduction = split->reduction;
     if (split->is_found) {
         const char final = (char)reduction->kernel->final;
-        store(reduction, &final, 0, 1, reduction->onto);
+        store_results(reduction, &final, 0, 1, reduction->onto);
         return;
     }
     const ptrdiff_t size = (ptrdiff_t)reduction->kernel->sum_size;
@@ -219,8 +166,9 @@ static void finish_elements(const struct reduction_split *split)
     for (ptrdiff_t at = 0; at < split->blocks >> split->halvings; at++) {
         char *partials = split->partials + at * count * size;
         combine_in_pairs(reduction->kernel, partials, count, size);
-        store(reduction, partials, offset_of(&reduction->kept, 0, at % split->results, true), 1,
-              reduction->onto || at / split->results + split->first_call > 0);
+        store_results(reduction, partials,
+                      offset_of(&reduction->kept, 0, at % split->results, true), 1,
+                      reduction->onto || at / split->results + split->first_call > 0);
     }
 }
 
@@ -264,126 +212,6 @@ static struct reduction_split split_by_elements(const struct reduction *reductio
     };
 }
 
-/* ---- by columns ---- */
-
-static void reduce_columns(const struct reduction_split *split, const char *data, ptrdiff_t columns,
-                           ptrdiff_t rows, bool onto, char *sums)
-{
-    const struct reduction *reduction = split->reduction;
-    const struct reduction_kernel *kernel = reduction->kernel;
-    const ptrdiff_t next = fastest(&reduction->kept).step,
-                    step = fastest(&reduction->repeated).step;
-    if (reduction->conversion.convert == NULL) {
-        kernel->reduce_rows(kernel, data, step, rows, next, columns, split->from_memory, onto,
-                            sums);
-        return;
-    }
-    for (ptrdiff_t row = 0; row < rows; row++) {
-        reduction->conversion.convert(data + row * step, next, sums, columns, onto || row > 0);
-    }
-}
-
-static void run_columns(const struct reduction_split *split, ptrdiff_t block, char *scratch)
-{
-    const struct reduction *reduction = split->reduction;
-    const struct axis axis = fastest(&reduction->kept);
-    const ptrdiff_t first = block % split->slices * split->results;
-    const ptrdiff_t cut = block / split->slices % split->cuts;
-    const ptrdiff_t others = block / split->slices / split->cuts;
-    const ptrdiff_t columns = size_min(split->results, axis.n - first);
-    const ptrdiff_t sum_size = (ptrdiff_t)reduction->kernel->sum_size;
-    const char *data =
-        reduction->data + first * axis.step + offset_of(&reduction->kept, 1, others, false);
-    struct axes repeated = reduction->repeated;
-    if (split->cuts > 1) {
-        struct axis *along = &repeated.axis[split->cut];
-        const ptrdiff_t begin = along->n * cut / split->cuts;
-        along->n = along->n * (cut + 1) / split->cuts - begin;
-        data += begin * along->step;
-    }
-    char *sums =
-        split->cuts > 1
-            ? split->partials + (others * split->cuts + cut) * axis.n * sum_size + first * sum_size
-            : scratch;
-    const ptrdiff_t times = size_from(&repeated, 1);
-    for (ptrdiff_t i = 0; i < times; i++) {
-        reduce_columns(split, data + offset_of(&repeated, 1, i, false), columns,
-                       fastest(&repeated).n, i > 0, sums);
-    }
-    if (split->cuts == 1) {
-        store(reduction, sums, first * axis.out_step + offset_of(&reduction->kept, 1, others, true),
-              columns, reduction->onto);
-    }
-}
-
-static void finish_columns(const struct reduction_split *split)
-{
-    const struct reduction *reduction = split->reduction;
-    const ptrdiff_t columns = fastest(&reduction->kept).n;
-    const ptrdiff_t bytes = columns * (ptrdiff_t)reduction->kernel->sum_size;
-    for (ptrdiff_t others = 0; others < size_from(&reduction->kept, 1); others++) {
-        char *partials = split->partials + others * split->cuts * bytes;
-        combine_in_pairs(reduction->kernel, partials, split->cuts, bytes);
-        store(reduction, partials, offset_of(&reduction->kept, 1, others, true), columns,
-              reduction->onto);
-    }
-}
-
-/* Where only columns can be shared: wide slices, since rows are read in their order. */
-static ptrdiff_t results_of_slice(const struct reduction *reduction, int threads, ptrdiff_t others)
-{
-    const ptrdiff_t item = (ptrdiff_t)reduction->conversion.from_size;
-    const ptrdiff_t all = fastest(&reduction->kept).n, threads_each = ceiling(threads, others);
-    const bool are_wide = all * item >= threads_each * BLOCKS_PER_THREAD * REDUCTION_WIDE_BYTES;
-    const ptrdiff_t even = ceiling(all, threads_each * (are_wide ? BLOCKS_PER_THREAD : 1));
-    const ptrdiff_t in_line = size_max(1, LINE_BYTES / item);
-    return size_max(ceiling(even, in_line) * in_line, REDUCTION_SLICE_BYTES / item);
-}
-
-static struct reduction_split split_by_columns(const struct reduction *reduction)
-{
-    const int threads = reduction->threads;
-    const struct reduction_kernel *kernel = reduction->kernel;
-    const ptrdiff_t sum_size = (ptrdiff_t)kernel->sum_size;
-    const ptrdiff_t all = fastest(&reduction->kept).n, others = size_from(&reduction->kept, 1);
-    const ptrdiff_t wanted = threads > 1 ? (ptrdiff_t)threads * BLOCKS_PER_THREAD : 1;
-    ptrdiff_t results = size_min(ROW_BYTES / sum_size, all);
-    if (ceiling(all, results) * others < wanted) {
-        const ptrdiff_t wide = ceiling(REDUCTION_WIDE_BYTES, sum_size);
-        results = size_min(results, kernel->any_order
-                                        ? size_max(wide, ceiling(all, ceiling(wanted, others)))
-                                        : results_of_slice(reduction, threads, others));
-    }
-    const ptrdiff_t slices = ceiling(all, results);
-    struct reduction_split split = {
-        .reduction = reduction,
-        .run = run_columns,
-        .results = results,
-        .slices = slices,
-        .cuts = 1,
-    };
-    if (kernel->any_order && slices * others < wanted) {
-        for (int i = 1; i < reduction->repeated.count; i++) {
-            split.cut = reduction->repeated.axis[i].n > reduction->repeated.axis[split.cut].n
-                            ? i
-                            : split.cut;
-        }
-        /* One thread combines the results of cuts, which others have just written. */
-        const ptrdiff_t blocks =
-            wanted * others * all * sum_size > REDUCTION_CUTS_BYTES ? threads : wanted;
-        split.cuts = size_min(ceiling(blocks, slices * others),
-                              ceiling(reduction->repeated.axis[split.cut].n, 2));
-    }
-    split.blocks = others * slices * split.cuts;
-    split.chunk = ceiling(REDUCTION_CHUNK_BYTES, total_bytes(reduction) / split.blocks + 1);
-    if (split.cuts > 1) {
-        split.partial_bytes = (size_t)(others * split.cuts * all * sum_size);
-    } else {
-        split.scratch_bytes = (size_t)(results * sum_size);
-    }
-    return split;
-}
-
 /* ---- which of them ---- */
 
 static bool is_by_columns(const struct reduction *reduction)
@@ -403,11 +231,11 @@ static struct reduction_split split_reduction(const struct reduction *reduction)
 {
     const int threads = reduction->threads;
     if (is_by_columns(reduction)) {
-        return split_by_columns(reduction);
+        return reduction_split_columns(reduction);
     }
     const ptrdiff_t results = size_from(&reduction->kept, 0);
     const ptrdiff_t calls = size_from(&reduction->repeated, 0) * calls_along_last(reduction);
-    const bool are_few = threads > 1 && results < BLOCKS_PER_THREAD * (ptrdiff_t)threads;
+    const bool are_few = threads > 1 && results < REDUCTION_BLOCKS_PER_THREAD * (ptrdiff_t)threads;
     return are_few ? split_by_elements(reduction, calls) : split_by_results(reduction, calls);
 }
 
@@ -464,8 +292,8 @@ static void run_and_finish(struct reduction_split *split)
 {
     if (split->run != run_elements) {
         run_all_blocks(split);
-        if (split->run == run_columns && split->cuts > 1) {
-            finish_columns(split);
+        if (split->cuts > 1) {
+            reduction_finish_columns(split);
         }
         return;
     }

@@ -12,6 +12,10 @@ enum {
     REDUCTION_FROM_MEMORY_BYTES = 16 << 20,
     /* Least chunk of a thread: taking one costs little of its time. */
     REDUCTION_CHUNK_BYTES = 64 << 10,
+    /* Elements that are converted or masked at once, on the stack. */
+    REDUCTION_PIECE_BYTES = 2048,
+    /* So that no thread waits long for the last one. */
+    REDUCTION_BLOCKS_PER_THREAD = 4,
     /* Shorter inner axes are gathered where the order of elements does not matter. */
     REDUCTION_INNER_BYTES = 1024,
     /* An inner call is halved down to this, where it is shared by threads. */

@@ -14,8 +14,7 @@
 #include <stdlib.h>
 
 enum {
-    SUMS_BYTES = 4096, /* of a row's sums, on the stack */
-    BLOCKS_PER_THREAD = 4,
+    SUMS_BYTES = 4096,          /* of a row's sums, on the stack */
     COLUMN_BLOCK_BYTES = 32768, /* so that columns find the lines that their neighbours have read */
     ROWS_FROM_COLUMNS = 16,     /* of integers: fewer are reduced one by one */
     CONVERTED_BYTES = 4 << 20,  /* of the longest segment */
@@ -218,7 +217,7 @@ static void split_segments(struct segment_split *split, ptrdiff_t average)
     const ptrdiff_t line = size_max(LINE_BYTES / item, 1);
     ptrdiff_t block_bytes = REDUCTION_CHUNK_BYTES;
     const ptrdiff_t line_bytes = segments->count * (average * item + REDUCTION_SEGMENT_BYTES);
-    const ptrdiff_t evenly = axis.n / (threads * BLOCKS_PER_THREAD);
+    const ptrdiff_t evenly = axis.n / (threads * REDUCTION_BLOCKS_PER_THREAD);
     split->columns = size_max(size_min(evenly, block_bytes / line_bytes), 1);
     split->by_rows = are_columns && axis.n >= ROWS_FROM_COLUMNS && kernel->any_order &&
                      !kernel->zeros_tie && segments->conversion.convert == NULL;
@@ -291,7 +290,7 @@ static ptrdiff_t long_segments_from(const struct segment_split *split,
                                                             : REDUCTION_THREADS_BYTES / item;
     const ptrdiff_t lines = size_from(&segments->kept, 0);
     const ptrdiff_t even =
-        ceiling(lengths->total * lines, threads * BLOCKS_PER_THREAD * split->columns);
+        ceiling(lengths->total * lines, threads * REDUCTION_BLOCKS_PER_THREAD * split->columns);
     const ptrdiff_t from = size_max(even, ceiling(pays, lines));
     return is_possible && from <= lengths->longest ? size_max(from, 2) : PTRDIFF_MAX;
 }

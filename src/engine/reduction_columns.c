@@ -1,0 +1,128 @@
+/* Rows are added to columns one after the other: threads share the columns, and, where their order does not
+ * matter, rows. */
+#include "reduction_columns.h"
+
+#include "kernels/vector.h"
+#include "reduction_cutoffs.h"
+#include "sizes.h"
+
+static void reduce_columns(const struct reduction_split *split, const char *data, ptrdiff_t columns,
+                           ptrdiff_t rows, bool onto, char *sums)
+{
+    const struct reduction *reduction = split->reduction;
+    const struct reduction_kernel *kernel = reduction->kernel;
+    const ptrdiff_t next = fastest(&reduction->kept).step,
+                    step = fastest(&reduction->repeated).step;
+    if (reduction->conversion.convert == NULL) {
+        kernel->reduce_rows(kernel, data, step, rows, next, columns, split->from_memory, onto,
+                            sums);
+        return;
+    }
+    for (ptrdiff_t row = 0; row < rows; row++) {
+        reduction->conversion.convert(data + row * step, next, sums, columns, onto || row > 0);
+    }
+}
+
+static void run_columns(const struct reduction_split *split, ptrdiff_t block, char *scratch)
+{
+    const struct reduction *reduction = split->reduction;
+    const struct axis axis = fastest(&reduction->kept);
+    const ptrdiff_t first = block % split->slices * split->results;
+    const ptrdiff_t cut = block / split->slices % split->cuts;
+    const ptrdiff_t others = block / split->slices / split->cuts;
+    const ptrdiff_t columns = size_min(split->results, axis.n - first);
+    const ptrdiff_t sum_size = (ptrdiff_t)reduction->kernel->sum_size;
+    const char *data =
+        reduction->data + first * axis.step + offset_of(&reduction->kept, 1, others, false);
+    struct axes repeated = reduction->repeated;
+    if (split->cuts > 1) {
+        struct axis *along = &repeated.axis[split->cut];
+        const ptrdiff_t begin = along->n * cut / split->cuts;
+        along->n = along->n * (cut + 1) / split->cuts - begin;
+        data += begin * along->step;
+    }
+    char *sums =
+        split->cuts > 1
+            ? split->partials + (others * split->cuts + cut) * axis.n * sum_size + first * sum_size
+            : scratch;
+    const ptrdiff_t times = size_from(&repeated, 1);
+    for (ptrdiff_t i = 0; i < times; i++) {
+        reduce_columns(split, data + offset_of(&repeated, 1, i, false), columns,
+                       fastest(&repeated).n, i > 0, sums);
+    }
+    if (split->cuts == 1) {
+        store_results(reduction, sums,
+                      first * axis.out_step + offset_of(&reduction->kept, 1, others, true), columns,
+                      reduction->onto);
+    }
+}
+
+void reduction_finish_columns(const struct reduction_split *split)
+{
+    const struct reduction *reduction = split->reduction;
+    const ptrdiff_t columns = fastest(&reduction->kept).n;
+    const ptrdiff_t bytes = columns * (ptrdiff_t)reduction->kernel->sum_size;
+    for (ptrdiff_t others = 0; others < size_from(&reduction->kept, 1); others++) {
+        char *partials = split->partials + others * split->cuts * bytes;
+        combine_in_pairs(reduction->kernel, partials, split->cuts, bytes);
+        store_results(reduction, partials, offset_of(&reduction->kept, 1, others, true), columns,
+                      reduction->onto);
+    }
+}
+
+/* Where only columns can be shared: wide slices, since rows are read in their order. */
+static ptrdiff_t results_of_slice(const struct reduction *reduction, int threads, ptrdiff_t others)
+{
+    const ptrdiff_t item = (ptrdiff_t)reduction->conversion.from_size;
+    const ptrdiff_t all = fastest(&reduction->kept).n, threads_each = ceiling(threads, others);
+    const bool are_wide =
+        all * item >= threads_each * REDUCTION_BLOCKS_PER_THREAD * REDUCTION_WIDE_BYTES;
+    const ptrdiff_t even =
+        ceiling(all, threads_each * (are_wide ? REDUCTION_BLOCKS_PER_THREAD : 1));
+    const ptrdiff_t in_line = size_max(1, LINE_BYTES / item);
+    return size_max(ceiling(even, in_line) * in_line, REDUCTION_SLICE_BYTES / item);
+}
+
+struct reduction_split reduction_split_columns(const struct reduction *reduction)
+{
+    const int threads = reduction->threads;
+    const struct reduction_kernel *kernel = reduction->kernel;
+    const ptrdiff_t sum_size = (ptrdiff_t)kernel->sum_size;
+    const ptrdiff_t all = fastest(&reduction->kept).n, others = size_from(&reduction->kept, 1);
+    const ptrdiff_t wanted = threads > 1 ? (ptrdiff_t)threads * REDUCTION_BLOCKS_PER_THREAD : 1;
+    ptrdiff_t results = size_min(ROW_BYTES / sum_size, all);
+    if (ceiling(all, results) * others < wanted) {
+        const ptrdiff_t wide = ceiling(REDUCTION_WIDE_BYTES, sum_size);
+        results = size_min(results, kernel->any_order
+                                        ? size_max(wide, ceiling(all, ceiling(wanted, others)))
+                                        : results_of_slice(reduction, threads, others));
+    }
+    const ptrdiff_t slices = ceiling(all, results);
+    struct reduction_split split = {
+        .reduction = reduction,
+        .run = run_columns,
+        .results = results,
+        .slices = slices,
+        .cuts = 1,
+    };
+    if (kernel->any_order && slices * others < wanted) {
+        for (int i = 1; i < reduction->repeated.count; i++) {
+            split.cut = reduction->repeated.axis[i].n > reduction->repeated.axis[split.cut].n
+                            ? i
+                            : split.cut;
+        }
+        /* One thread combines the results of cuts, which others have just written. */
+        const ptrdiff_t blocks =
+            wanted * others * all * sum_size > REDUCTION_CUTS_BYTES ? threads : wanted;
+        split.cuts = size_min(ceiling(blocks, slices * others),
+                              ceiling(reduction->repeated.axis[split.cut].n, 2));
+    }
+    split.blocks = others * slices * split.cuts;
+    split.chunk = ceiling(REDUCTION_CHUNK_BYTES, total_bytes(reduction) / split.blocks + 1);
+    if (split.cuts > 1) {
+        split.partial_bytes = (size_t)(others * split.cuts * all * sum_size);
+    } else {
+        split.scratch_bytes = (size_t)(results * sum_size);
+    }
+    return split;
+}
