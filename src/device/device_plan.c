@@ -3,6 +3,7 @@
 #include "device_plan.h"
 
 #include "device_cutoffs.h"
+#include "kernels/matmul/product_steps.h"
 
 enum { ROUND = 64, ALIGNMENT = 256 };
 
@@ -32,11 +33,6 @@ static ptrdiff_t magnitude(ptrdiff_t step)
     return step < 0 ? -step : step;
 }
 
-static struct strided transpose(struct strided of)
-{
-    return (struct strided){of.data, of.batch_step, of.column_step, of.row_step};
-}
-
 /* Transposes the product where c is stored by columns: tiles of c are then stored by rows. */
 static struct matmul_task stored_by_rows(const struct matmul_task *task)
 {
@@ -48,11 +44,7 @@ static struct matmul_task stored_by_rows(const struct matmul_task *task)
         return *task;
     }
     struct matmul_task turned = *task;
-    turned.product.m = task->product.n;
-    turned.product.n = task->product.m;
-    turned.product.a = transpose(task->product.b);
-    turned.product.b = transpose(task->product.a);
-    turned.product.c = transpose(task->product.c);
+    turned.product = product_transposed(&task->product);
     return turned;
 }
 
@@ -338,7 +330,7 @@ struct panel plan_panel(const struct device_plan *plan, ptrdiff_t index, enum op
         const ptrdiff_t rows = panel.rows;
         panel.rows = panel.columns;
         panel.columns = rows;
-        panel.from = transpose(panel.from);
+        panel.from = strided_transposed(panel.from);
     }
     return panel;
 }

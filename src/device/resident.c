@@ -3,6 +3,7 @@
 #include "resident.h"
 
 #include "host_memory.h"
+#include "kernels/matmul/product_steps.h"
 #include "last_use.h"
 #include "mirror.h"
 #include "threads/clock.h"
@@ -42,27 +43,12 @@ struct resident {
     struct gemm gemm;
 };
 
-static struct strided turned(struct strided operand)
-{
-    const ptrdiff_t row_step = operand.row_step;
-    operand.row_step = operand.column_step;
-    operand.column_step = row_step;
-    return operand;
-}
-
 /* A result that is stored by columns is that of the transposed product. */
 static struct product stored_by_rows(const struct product *product, ptrdiff_t size)
 {
     const struct strided *c = &product->c;
-    struct product x = *product;
-    if (c->column_step != size && c->row_step == size) {
-        x.m = product->n;
-        x.n = product->m;
-        x.a = turned(product->b);
-        x.b = turned(product->a);
-        x.c = turned(product->c);
-    }
-    return x;
+    const bool by_columns = c->column_step != size && c->row_step == size;
+    return by_columns ? product_transposed(product) : *product;
 }
 
 static bool describe(struct device *device, const struct matmul_task *task,

@@ -1,11 +1,11 @@
 /* Plans a product: kernel or fallback, which algorithm, how many threads; then carries it out. */
 #include "matmul.h"
 
+#include "kernels/matmul/product_steps.h"
 #include "matmul_bool.h"
 #include "matmul_cutoffs.h"
 #include "matmul_direct.h"
 #include "matmul_packed.h"
-#include "product_steps.h"
 #include "threads/region.h"
 
 #include <string.h>

@@ -2,9 +2,9 @@
 #include "matmul_join.h"
 
 #include "kernels/copy/tile_unpack.h"
+#include "kernels/matmul/product_steps.h"
 #include "matmul_cutoffs.h"
 #include "memory/workspace.h"
-#include "product_steps.h"
 #include "sizes.h"
 #include "threads/region.h"
 

@@ -2,7 +2,7 @@
 #ifndef NUMC_PRODUCT_STEPS_H
 #define NUMC_PRODUCT_STEPS_H
 
-#include "kernels/matmul/product.h"
+#include "product.h"
 
 /* Axes of one element count as contiguous, whatever their step. */
 static inline void product_normalise(struct product *x, ptrdiff_t size)
