@@ -6,8 +6,8 @@
 #include "memory/workspace.h"
 #include "sizes.h"
 #include "threads/region.h"
-#include "threads/shares.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 enum {
@@ -28,8 +28,7 @@ struct packed_product {
     ptrdiff_t a_bytes, b_bytes, sums_bytes, sums_row;
     struct outer_block {
         ptrdiff_t row, column, k, rows, columns, depth, groups;
-    } outer;               /* where the one at work begins, and how large it is */
-    struct shares *shares; /* of its panels */
+    } outer; /* where the one at work begins, and how large it is */
     _Atomic ptrdiff_t next_block;
 };
 
@@ -69,18 +68,15 @@ static void pack_panel_of_b(const struct packed_product *packed, ptrdiff_t panel
                    size_min(kernel->columns, outer->columns - column), outer->depth);
 }
 
-static void pack_share(void *context, int index)
+static void pack_panels(void *context, ptrdiff_t first, ptrdiff_t count)
 {
-    struct packed_product *packed = context;
+    const struct packed_product *packed = context;
     const ptrdiff_t of_a = ceiling(packed->outer.rows, packed->kernel->rows);
-    ptrdiff_t panel, end;
-    while (shares_take(packed->shares, index, &panel, &end)) {
-        for (; panel < end; panel++) {
-            if (panel < of_a) {
-                pack_panel_of_a(packed, panel);
-            } else {
-                pack_panel_of_b(packed, panel - of_a);
-            }
+    for (ptrdiff_t panel = first; panel < first + count; panel++) {
+        if (panel < of_a) {
+            pack_panel_of_a(packed, panel);
+        } else {
+            pack_panel_of_b(packed, panel - of_a);
         }
     }
 }
@@ -199,11 +195,7 @@ static void compute_outer_block(struct packed_product *packed, int threads)
     const struct outer_block *outer = &packed->outer;
     const ptrdiff_t panels = ceiling(outer->rows, packed->kernel->rows) +
                              ceiling(outer->columns, packed->kernel->columns);
-    struct shares shares;
-    shares_initialize(&shares, 0, panels, 1, 1, threads);
-    packed->shares = &shares;
-    region_run(packed->policy, threads, pack_share, packed);
-    packed->shares = NULL;
+    region_run_ranges(packed->policy, threads, panels, 0, pack_panels, packed);
     atomic_store(&packed->next_block, 0);
     region_run(packed->policy, threads, compute_share, packed);
 }
