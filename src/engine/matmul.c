@@ -208,12 +208,12 @@ static enum matmul_way way_of(const struct matmul_kernel *kernel, const struct p
         return MATMUL_BOOL;
     }
     if (kernel->kind == 'f' && x->k <= SHORT_K && muls > DIRECT_MULS) {
-        return MATMUL_STRIPS;
+        return MATMUL_RANGES;
     }
     if (kernel->rows == 0 || muls <= (packing_pays_early ? DIRECT_ELEMENT_MULS : DIRECT_MULS)) {
         return MATMUL_DIRECT;
     }
-    return is_thin ? MATMUL_STRIPS : MATMUL_PACKED;
+    return is_thin ? MATMUL_RANGES : MATMUL_PACKED;
 }
 
 static bool suits_stack(const struct matmul_kernel *kernel, const struct product *x, double muls)
@@ -304,8 +304,8 @@ static void run_product(const struct matmul_plan *plan, const struct product *x)
     case MATMUL_DIRECT:
         matmul_direct(plan->kernel, x);
         break;
-    case MATMUL_STRIPS:
-        matmul_strips(plan->policy, plan->kernel, x, plan->threads);
+    case MATMUL_RANGES:
+        matmul_ranges(plan->policy, plan->kernel, x, plan->threads);
         break;
     case MATMUL_PACKED:
         matmul_packed(plan->policy, plan->kernel, x, plan->threads);

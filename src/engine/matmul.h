@@ -23,7 +23,7 @@ enum matmul_way {
     MATMUL_ZEROS,    /* sums of nothing: k is 0 */
     MATMUL_STACK,    /* the kernel's own loop over a stack */
     MATMUL_DIRECT,   /* unpacked */
-    MATMUL_STRIPS,   /* unpacked, by strips of rows or columns */
+    MATMUL_RANGES,   /* unpacked, by ranges of rows or columns */
     MATMUL_PACKED,   /* by packed blocks */
     MATMUL_THIN,     /* floats, as fast as the larger operand is read */
     MATMUL_BOOL,     /* truth values as bits */

@@ -44,7 +44,7 @@ enum {
     /* Kernels of large tiles (AMX) pay from here on, at half of their speed where 33 rows take two tiles. */
     LARGE_MULS = 96 * 96 * 96,
     LARGE_SIDE = 32,
-    STRIP_SIDE = 256, /* rows or columns of a thin product that one thread takes at a time */
+    RANGE_SIDE = 256, /* rows or columns of a thin product that one thread takes at a time */
 
     /* ---- products of floats with few columns (or rows): _ELEMENTS of the matrix that is read once ---- */
     MOST_THIN_COLUMNS = 8, /* floats, of which a complex number is two; above, BLAS is as fast */

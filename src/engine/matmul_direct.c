@@ -89,25 +89,25 @@ void matmul_direct(const struct matmul_kernel *kernel, const struct product *pro
     workspace_give_back(workspace);
 }
 
-/* Strips are cut from the longer side, but whole rows are written sooner where that is all there is to do. */
+/* The longer side is cut, but whole rows are written sooner where that is all there is to do. */
 static bool is_cut_by_columns(const struct matmul_kernel *kernel, const struct product *x)
 {
     return x->n >= x->m && kernel->kind != 'f';
 }
 
-struct strips {
+struct cut_product {
     const struct matmul_kernel *kernel;
     const struct product *product;
 };
 
-static void run_strips(void *context, ptrdiff_t first, ptrdiff_t count)
+static void run_cut(void *context, ptrdiff_t first, ptrdiff_t count)
 {
-    const struct strips *strips = context;
-    struct product x = *strips->product;
-    const bool by_columns = is_cut_by_columns(strips->kernel, &x);
+    const struct cut_product *cut = context;
+    struct product x = *cut->product;
+    const bool by_columns = is_cut_by_columns(cut->kernel, &x);
     ptrdiff_t *const side = by_columns ? &x.n : &x.m;
-    const ptrdiff_t before = first * STRIP_SIDE;
-    *side = size_min(*side - before, count * STRIP_SIDE);
+    const ptrdiff_t before = first * RANGE_SIDE;
+    *side = size_min(*side - before, count * RANGE_SIDE);
     if (by_columns) {
         x.b.data += before * x.b.column_step;
         x.c.data += before * x.c.column_step;
@@ -115,13 +115,13 @@ static void run_strips(void *context, ptrdiff_t first, ptrdiff_t count)
         x.a.data += before * x.a.row_step;
         x.c.data += before * x.c.row_step;
     }
-    matmul_direct(strips->kernel, &x);
+    matmul_direct(cut->kernel, &x);
 }
 
-void matmul_strips(const struct policy *policy, const struct matmul_kernel *kernel,
+void matmul_ranges(const struct policy *policy, const struct matmul_kernel *kernel,
                    const struct product *product, int threads)
 {
-    struct strips strips = {kernel, product};
+    struct cut_product cut = {kernel, product};
     const ptrdiff_t side = is_cut_by_columns(kernel, product) ? product->n : product->m;
-    region_run_ranges(policy, threads, ceiling(side, STRIP_SIDE), 0, run_strips, &strips);
+    region_run_ranges(policy, threads, ceiling(side, RANGE_SIDE), 0, run_cut, &cut);
 }

@@ -8,8 +8,8 @@
 /* The first product of a stack. */
 void matmul_direct(const struct matmul_kernel *kernel, const struct product *product);
 
-/* The same by strips of rows, or of columns where there are more of them, on up to `threads` threads. */
-void matmul_strips(const struct policy *policy, const struct matmul_kernel *kernel,
+/* The same by ranges of rows, or of columns where there are more of them, on up to `threads` threads. */
+void matmul_ranges(const struct policy *policy, const struct matmul_kernel *kernel,
                    const struct product *product, int threads);
 
 #endif
