@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* For a call that copies so many bytes. */
-int copy_threads(ptrdiff_t bytes);
+/* For a call that copies so many bytes, and may use up to `most` threads. */
+int copy_threads(ptrdiff_t bytes, int most);
 
 #endif

@@ -8,6 +8,7 @@
 #include "fresh.h"
 #include "pipeline.h"
 #include "resources.h"
+#include "threads/limit.h"
 #include "threads/region.h"
 
 #include <stdatomic.h>
@@ -204,7 +205,7 @@ static enum status compute_through_ring(struct ring_call *call, const struct ele
         fresh_cover(&call->fresh, (const void *)extent.first, extent.end - extent.first);
     }
     const ptrdiff_t bytes = elementwise_count(&task->work) * (ptrdiff_t)task->work.type.size;
-    int threads = copy_threads(bytes * call->slots_of_set);
+    int threads = copy_threads(bytes * call->slots_of_set, threads_limit().threads);
     element_pieces_make(&call->pieces, &task->work, bytes / threads);
     threads = call->pieces.count < threads ? (int)call->pieces.count : threads;
     report->began = true;

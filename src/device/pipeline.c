@@ -73,13 +73,13 @@ static bool copies_nothing(const struct schedule *schedule)
     return is_direct;
 }
 
-static void choose_threads(struct schedule *schedule)
+static void choose_threads(struct schedule *schedule, int most)
 {
     const struct matmul_task *task = &schedule->plan->task;
     const ptrdiff_t up = bytes_of(task, &task->product.a, task->product.m, task->product.k) +
                          bytes_of(task, &task->product.b, task->product.k, task->product.n),
                     bytes = up + bytes_of(task, &task->product.c, task->product.m, task->product.n);
-    schedule->threads = copies_nothing(schedule) ? 1 : copy_threads(bytes);
+    schedule->threads = copies_nothing(schedule) ? 1 : copy_threads(bytes, most);
     schedule->has_cpus = schedule->threads <= threads_cpus();
     /* Several chunks per thread, so that all end at about the same time. */
     ptrdiff_t chunk = bytes / (6 * schedule->threads) / LEAST_CHUNK_BYTES * LEAST_CHUNK_BYTES;
@@ -89,10 +89,9 @@ static void choose_threads(struct schedule *schedule)
 }
 
 /* Extra threads that populate pages of the result before the first download arrives. */
-static int page_threads(const struct schedule *schedule)
+static int page_threads(const struct schedule *schedule, int most)
 {
-    const int left = threads_limit().threads - schedule->threads,
-              steps = fresh_steps(&schedule->fresh);
+    const int left = most - schedule->threads, steps = fresh_steps(&schedule->fresh);
     const int count = left < MOST_PAGE_THREADS ? left : MOST_PAGE_THREADS;
     return schedule->threads == 1 ? 0 : count < steps ? count : steps;
 }
@@ -103,9 +102,10 @@ static enum status run_on_threads(struct schedule *schedule, struct pipeline_rep
     if (!schedule->pinned[OPERAND_C]) {
         fresh_initialize(&schedule->fresh, &schedule->plan->task);
     }
-    choose_threads(schedule);
+    const int most = threads_limit().threads;
+    choose_threads(schedule, most);
     const int threads =
-        region_run(schedule->plan->task.policy, schedule->threads + page_threads(schedule),
+        region_run(schedule->plan->task.policy, schedule->threads + page_threads(schedule, most),
                    transfer_share, schedule);
     report->threads = threads < schedule->threads ? threads : schedule->threads;
     report->nonfinite = schedule->nonfinite || *schedule->session->nonfinite;

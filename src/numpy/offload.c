@@ -101,18 +101,14 @@ static enum status run_on_device(struct attempt *attempt, struct pipeline_report
     const struct matmul_task *task = &attempt->task;
     struct device *device = device_of(attempt->device);
     const char *unsupported;
-    if (!device->supports(device, task, &unsupported)) {
-        snprintf(why, size, "%s", unsupported);
-        return STATUS_UNSUPPORTED;
-    }
     const enum status status = pipeline_matmul(device_pipeline(attempt->device), task, report);
-    if (status == STATUS_OK) {
-        if (report->nonfinite) {
-            attempt->exceptions = nonfinite_exceptions(task);
-        }
-        return status;
+    if (status == STATUS_OK && report->nonfinite) {
+        attempt->exceptions = nonfinite_exceptions(task);
+    } else if (status == STATUS_UNSUPPORTED && !device->supports(device, task, &unsupported)) {
+        snprintf(why, size, "%s", unsupported);
+    } else if (status != STATUS_OK) {
+        device_failure_explain(attempt->device, status, why, size);
     }
-    device_failure_explain(attempt->device, status, why, size);
     return status;
 }
 
