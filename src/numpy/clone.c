@@ -151,52 +151,69 @@ static void use_loop_reductions(struct clone *clone)
     }
 }
 
-static struct clone *clone_tables(PyUFuncObject *original, const char *op, const char *doc,
-                                  PyObject *serial_if)
+/* Room for a row of each table, and copies of the original's. False if memory was refused. */
+static bool make_tables(struct clone *clone, const char *doc)
 {
+    const PyUFuncObject *original = clone->original;
     const size_t rows = (size_t)original->ntypes;
-    const int operands = original->nargs;
-    struct clone *clone = PyMem_Calloc(1, sizeof *clone);
-    if (clone == NULL) {
-        goto no_memory;
-    }
-    clone->original = (PyUFuncObject *)Py_NewRef((PyObject *)original);
-    clone->serial_if = Py_XNewRef(serial_if);
-    clone->name = copy_of(original->name, strlen(original->name) + 1);
-    clone->doc = copy_of(doc, strlen(doc) + 1);
-    clone->types = copy_of(original->types, rows * (size_t)operands);
-    clone->functions = copy_of(original->functions, rows * sizeof *clone->functions);
     void **data = PyMem_Calloc(rows + 1, sizeof *data);
     if (data != NULL) {
         data[0] = clone;
         clone->data = data + 1;
     }
+    clone->name = copy_of(original->name, strlen(original->name) + 1);
+    clone->doc = copy_of(doc, strlen(doc) + 1);
+    clone->types = copy_of(original->types, rows * (size_t)original->nargs);
+    clone->functions = copy_of(original->functions, rows * sizeof *clone->functions);
     clone->loops = PyMem_Calloc(rows, sizeof *clone->loops);
     clone->gufunc_loops = PyMem_Calloc(rows, sizeof *clone->gufunc_loops);
     clone->stack_loops = PyMem_Calloc(rows, sizeof *clone->stack_loops);
     clone->reductions = PyMem_Calloc(rows, sizeof *clone->reductions);
-    if (clone->name == NULL || clone->doc == NULL || clone->types == NULL ||
-        clone->functions == NULL || clone->data == NULL || clone->loops == NULL ||
-        clone->gufunc_loops == NULL || clone->stack_loops == NULL || clone->reductions == NULL) {
-        goto no_memory;
+    if (data == NULL || clone->name == NULL || clone->doc == NULL || clone->types == NULL ||
+        clone->functions == NULL || clone->loops == NULL || clone->gufunc_loops == NULL ||
+        clone->stack_loops == NULL || clone->reductions == NULL) {
+        return false;
     }
     if (original->data != NULL) {
         memcpy(clone->data, original->data, rows * sizeof *clone->data);
     }
-    use_gufunc_loops(clone, op);
-    /* The loop of a gufunc has core dimensions that the engine does not know. */
-    for (size_t row = 0; row < rows && !original->core_enabled; row++) {
-        const char *types = original->types + row * (size_t)operands;
+    return true;
+}
+
+/* The loop of a gufunc has core dimensions that the engine does not know. */
+static void use_loops(struct clone *clone, const char *op)
+{
+    const PyUFuncObject *original = clone->original;
+    const int operands = original->nargs;
+    for (int row = 0; row < original->ntypes && !original->core_enabled; row++) {
+        const char *types = original->types + row * operands;
         if (original->functions[row] == NULL || !loop_is_parallel(types, original->nin, operands)) {
             continue;
         }
         loop_initialize(&clone->loops[row], types, original->nin, operands,
                         original->functions[row], clone->data[row],
-                        kernel_of_row(op, types, operands), serial_if);
+                        kernel_of_row(op, types, operands), clone->serial_if);
         clone->loops[row].reduction = reduction_of_row(op, types, operands);
         clone->functions[row] = loop_run;
         clone->data[row] = &clone->loops[row];
     }
+}
+
+static struct clone *clone_tables(PyUFuncObject *original, const char *op, const char *doc,
+                                  PyObject *serial_if)
+{
+    struct clone *clone = PyMem_Calloc(1, sizeof *clone);
+    if (clone != NULL) {
+        clone->original = (PyUFuncObject *)Py_NewRef((PyObject *)original);
+        clone->serial_if = Py_XNewRef(serial_if);
+    }
+    if (clone == NULL || !make_tables(clone, doc)) {
+        PyErr_NoMemory();
+        release(clone);
+        return NULL;
+    }
+    use_gufunc_loops(clone, op);
+    use_loops(clone, op);
     use_loop_reductions(clone);
     clone->accumulates = op == NULL                    ? NULL
                          : strcmp(op, "add") == 0      ? &reduction_op_add
@@ -205,11 +222,6 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
     clone->reduces =
         clone->own_reductions.name != NULL ? &clone->own_reductions : clone->accumulates;
     return clone;
-
-no_memory:
-    PyErr_NoMemory();
-    release(clone);
-    return NULL;
 }
 
 const struct reduction_op *clone_reduction_op(PyObject *clone)
