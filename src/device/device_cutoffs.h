@@ -53,8 +53,7 @@ enum {
     LEAST_TILE_BYTES = 1 << 20,
     SMALL_MATRIX_BYTES = 8 << 20, /* a tile takes several matrices of a stack that are smaller, */
     STACK_BYTES = 8 << 20,        /* of this size together */
-    /* From this extent on panels of a and b are uploaded alternately: all types but float64; float64.
-     * */
+    /* From this extent on panels of a and b are uploaded alternately: all types but float64; float64. */
     LEAST_ALTERNATING_EXTENT = 4096,
     LEAST_ALTERNATING_EXTENT_DOUBLE = 8192,
     MOST_ALTERNATING_EXTENT = 2048, /* of a panel uploaded alternately */

@@ -1,5 +1,4 @@
-/* How fast this machine's processor and device multiply, and the user's cache file of these rates.
- * */
+/* How fast this machine's processor and device multiply, and the user's cache file of these rates. */
 #ifndef NUMC_RATES_H
 #define NUMC_RATES_H
 

@@ -40,12 +40,11 @@ struct schedule {
     size_t size; /* of an element */
     ptrdiff_t chunk;
     bool pinned[OPERANDS];
-    bool
-        reuses_slots; /* more is uploaded than the slots hold: they are worth keeping in the CPU caches */
-    bool has_cpus; /* one for each thread */
-    bool
-        scans; /* infinities and NaNs are looked for in the result: by threads that store it, or, where
-                 * none does, on the device */
+    bool reuses_slots; /* for later chunks: they are worth keeping in the caches of the processor */
+    bool has_cpus;     /* one for each thread */
+    /* Infinities and NaNs are looked for in the result: by threads that store it, or, where none does, on the
+     * device. */
+    bool scans;
     _Atomic bool nonfinite;
     struct fresh fresh;
     int64_t started;             /* by clock_ns() */

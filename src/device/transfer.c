@@ -11,8 +11,7 @@
 
 /* ---- between matrices and slots ---- */
 
-/* The longest tile that begins at element `first`: a part of one row, or whole rows of one matrix.
- * */
+/* The longest tile that begins at element `first`: a part of one row, or whole rows of one matrix. */
 static struct tile next_tile(const struct panel *panel, ptrdiff_t first, ptrdiff_t end)
 {
     const struct strided *from = &panel->from;

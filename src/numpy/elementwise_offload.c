@@ -312,8 +312,8 @@ bool elementwise_offload_run(const struct ufunc_call *call, PyArrayObject *out,
     const bool in_place = overlaps_input(call, out);
     struct elementwise_report report;
     fenv_t environment;
-    feholdexcept(
-        &environment); /* the driver divides by zero and the like for purposes of its own */
+    /* The driver divides by zero and the like for purposes of its own. */
+    feholdexcept(&environment);
     PyThreadState *released = PyEval_SaveThread();
     const bool is_over = run(offload, in_place, &report);
     PyEval_RestoreThread(released);

@@ -72,8 +72,7 @@ void failure_before_threads(void *hook_data)
 {
     struct failure *failure = hook_data;
     failure->threads_run = true;
-    /* NumPy keeps the GIL for up to 500 elements: a worker that raises would wait for it for ever.
-     * */
+    /* NumPy keeps the GIL for up to 500 elements: a worker that raises would wait for it for ever. */
     failure->released = private_holds_gil() ? PyEval_SaveThread() : NULL;
 }
 

@@ -44,8 +44,7 @@ struct reduction_plan {
     /* By reduction_start.c: */
     bool has_start; /* results begin with an item */
     union element start;
-    struct masked_reduction
-        masked; /* but its reduction; without a mask, all elements are reduced */
+    struct masked_reduction masked; /* but its reduction; all elements, if there is no mask */
     union element neutral;
 };
 

@@ -22,8 +22,7 @@ enum {
     SURPLUS_NS = 1000000000, /* asleep for so long, a worker that is not needed ends */
     RETRY_NS = 1000000000,   /* after pthread_create hit a limit */
     /* Independent of RLIMIT_STACK. Ours need at most 56 KiB (measured by the tests), but loops of
-     * other packages run here, too. 8 MiB each would be too much where address space is limited.
-     * */
+     * other packages run here, too. 8 MiB each would be too much where address space is limited. */
     STACK_BYTES = 1 << 20,
 };
 
@@ -143,8 +142,7 @@ static bool leave_if_surplus(struct worker *worker)
     return leaves;
 }
 
-/* False if the worker is surplus. The timeout doubles, so that idle processes wake up ever less.
- * */
+/* False if the worker is surplus. The timeout doubles, so that idle processes wake up ever less. */
 static bool sleep_until_called(struct worker *worker)
 {
     int64_t timeout_ns = SURPLUS_NS;

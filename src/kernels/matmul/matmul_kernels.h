@@ -62,8 +62,7 @@ struct thin_kernels {
  * in the kernel's own format, with the elements of one group of k contiguous. Sums of floats run over k
  * in ascending order in `tile` and in `direct`: bits depend neither on blocks nor on which of both is used. */
 struct matmul_kernel {
-    char
-        kind; /* 'i': integers modulo 2^n; 'e': half, summed in float; 'f': floats; 'b': bits only */
+    char kind; /* 'i': integers modulo 2^n; 'e': halves, summed in float; 'f': floats; 'b': bits */
     size_t item_size;
     bool is_scalar;          /* computes one element after the other, without vectors */
     bool (*prepare)(void);   /* of large products: called before use; false: cannot be used */
