@@ -1,4 +1,3 @@
-/* The order guard: may the elements of a call be computed in any order? */
 #include "overlap.h"
 
 #include "kernels/extent.h"

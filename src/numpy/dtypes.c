@@ -1,4 +1,3 @@
-/* What NumPy's type numbers stand for. */
 #include "dtypes.h"
 
 #include "numpy_api.h"

@@ -1,5 +1,3 @@
-/* NumPy's inner loop on threads, which get ranges of NumPy's iterator: the steps and buffers that NumPy's own
- * path has. */
 #include "elementwise_ranges.h"
 
 #include "errors.h"

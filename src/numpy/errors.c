@@ -1,4 +1,3 @@
-/* Errors on their way to Python: floating-point flags, and exceptions that workers met. */
 #include "errors.h"
 
 #include "numpy_private.h"

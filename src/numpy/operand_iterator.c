@@ -1,4 +1,3 @@
-/* NumPy's iterator over the operands of an element-wise call. */
 #include "operand_iterator.h"
 
 NpyIter *operand_iterator_new(const struct iterator_operands *operands, npy_uint32 flags,

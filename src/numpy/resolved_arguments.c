@@ -1,5 +1,4 @@
-/* The arguments of a large call whose inner loop NumPy has to be asked for. Raises nothing: wrong arguments are
- * left to NumPy, which does. */
+/* Raises nothing: wrong arguments are left to NumPy, which does. */
 #include "resolved_arguments.h"
 
 #include "numpy_private.h"

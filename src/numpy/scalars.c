@@ -1,4 +1,3 @@
-/* Scalars among the operands of a call, as elements of the loop's dtype. */
 #include "scalars.h"
 
 #include "dtypes.h"

@@ -1,4 +1,3 @@
-/* The threads of libraries for linear algebra, while ours call their routines. */
 #include "blas_threads.h"
 
 #include "loaded.h"

@@ -1,4 +1,3 @@
-/* The monotonic clock. */
 #include "clock.h"
 
 #include <time.h>

@@ -1,4 +1,3 @@
-/* Waiting for a word to change: by spinning, by sleeping. */
 #include "futex.h"
 
 #include "clock.h"

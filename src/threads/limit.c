@@ -1,4 +1,3 @@
-/* How many threads a call may use. */
 #include "cgroup.h"
 #include "limit.h"
 #include "openmp.h"

@@ -1,4 +1,3 @@
-/* Finds libraries among those that the process has loaded, whoever loaded them. */
 #include "loaded.h"
 
 #include <dlfcn.h>

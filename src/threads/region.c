@@ -1,4 +1,3 @@
-/* Runs a function on several threads, and keeps concurrent callers within the machine. */
 #include "clock.h"
 #include "limit.h"
 #include "openmp.h"

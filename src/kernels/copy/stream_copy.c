@@ -1,4 +1,3 @@
-/* A copy for results that are not read again soon. */
 #include "stream_copy.h"
 
 #include "kernels/vector.h"
