@@ -108,6 +108,14 @@ def policy(request):
     extension.set_policy(*before)
 
 
+@pytest.fixture
+def workers_come(extension):
+    """As in production, but calls wait for their workers, which a busy machine may hold up."""
+    before = extension.set_policy(0, True, False)
+    yield
+    extension.set_policy(*before)
+
+
 FAKE_MEMORY = 1 << 30
 
 

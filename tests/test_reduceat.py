@@ -261,6 +261,7 @@ def test_in_a_small_stack_and_from_several_threads():
 
 
 @pytest.mark.skipif(not (has_methods and follows_order), reason="NumPy's method is called")
+@pytest.mark.usefixtures("workers_come")
 def test_kernels_reduce_segments(reductions, regions):
     x = random_array((1_000_000,), "d")
     nc.add.reduceat(x, np.arange(0, x.size, 10))
