@@ -464,8 +464,8 @@ def test_one_triangle_of_a_hermitian_matrix_is_read(dtype, uplo):
 @pytest.mark.parametrize("name", ["eigh", "eigvalsh", "svd", "svdvals"])
 def test_decompositions_do_not_depend_on_threads_or_neighbours(name):
     """Nor do signs of vectors, which may be other than LAPACK's."""
-    for n in (2, 3, 4, 8):
-        a = symmetric(random(n), (203,), n)
+    for n in (2, 3, 4, 8, 20, 60):
+        a = symmetric(random(n), (203 if n <= 8 else 43,), n)
         a[::7] *= np.logspace(0, -12, n)[:, None] * np.logspace(0, -12, n)
         a[::5, :, -1] = a[::5, -1] = 0
         order = random("order", n).permutation(len(a))
@@ -589,9 +589,10 @@ def test_after_a_fork():
 @pytest.mark.usefixtures("threads_always")
 @pytest.mark.parametrize("name", ["inv", "eigh", "eigvalsh", "svd", "svdvals"])
 def test_in_a_thread_of_a_small_stack(name):
-    for n in (2, 4, 8, 10):
+    for n in (2, 4, 8, 10, 24, 64):
         for dtype in "fdFD":
-            a = converted(positive(random("stack", n), (400,), n), dtype, random(n))
+            stack = (400 if n <= 10 else 20,)
+            a = converted(positive(random("stack", n), stack, n), dtype, random(n))
             expected = getattr(linalg, name)(a)
             found = in_thread_of_small_stack(lambda a=a: [getattr(linalg, name)(a)])
             np.testing.assert_equal(found, [expected])

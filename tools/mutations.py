@@ -392,6 +392,21 @@ MUTATIONS = {
         "const vector least = splat(EPSILON / 4);",
         "const vector least = splat(EPSILON * 64);",
     ),
+    "sweeps of lanes that have no part in them": (
+        "src/kernels/linalg/ql_iteration.h",
+        "rotations[i].sine = select_lanes(active, sine, splat(0));",
+        "rotations[i].sine = sine;",
+    ),
+    "what vectors leave of eigenvalues": (
+        "src/kernels/linalg/eigenvalues.h",
+        "values[j] += rest[j];",
+        "values[j] -= rest[j];",
+    ),
+    "corrections of eigenvectors": (
+        "src/kernels/linalg/refinement.h",
+        "= -(upper + common);",
+        "= -(upper - common);",
+    ),
     "columns that are zero": (
         "src/kernels/linalg/singular_values.h",
         "vectors != NULL && mask_bits(is_zero) != 0",

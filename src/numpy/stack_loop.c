@@ -18,7 +18,10 @@
 static const struct inner_loop_hooks hooks = {failure_before_threads, failure_after_threads,
                                               failure_before_chunk, failure_after_chunk};
 
-enum { KERNELS_AT_ONCE = 16 }; /* lanes of float32 in the widest vectors */
+enum {
+    KERNELS_AT_ONCE = 16, /* lanes of float32 in the widest vectors */
+    ORDER_PER_MATRIX = 8, /* fewer matrices for their order fill too few lanes: LAPACK is faster */
+};
 
 /* Other packages may have other operations of the same names. */
 static bool is_of_numpys_linalg(const PyUFuncObject *ufunc)
@@ -64,7 +67,7 @@ struct stack_call {
     const struct stack_loop *loop;
     char **args;
     const npy_intp *dimensions, *steps;
-    linalg_kernel *kernel; /* NULL: the loop computes all */
+    const struct linalg_row *kernel; /* NULL: the loop computes all */
     struct failure failure;
 };
 
@@ -178,7 +181,7 @@ static ptrdiff_t order_of_qr(const struct stack_call *call)
     return size_max((ptrdiff_t)ceil(sqrt(numbers)), rows / ROWS_OF_COLUMN);
 }
 
-static linalg_kernel *find_kernel(const struct stack_call *call)
+static const struct linalg_row *find_kernel(const struct stack_call *call)
 {
     const struct stack_loop *loop = call->loop;
     if (loop->linalg == NULL || (loop->in_place && !outputs_are_apart(call))) {
@@ -194,9 +197,10 @@ static linalg_kernel *find_kernel(const struct stack_call *call)
         }
     }
     const ptrdiff_t order = is_qr ? order_of_qr(call) : n[0];
-    return order > 0
-               ? linalg_kernel_find(loop->linalg, loop->kind, (size_t)loop->item_size[0], order)
-               : NULL;
+    if (order == 0 || order / ORDER_PER_MATRIX > call->dimensions[0]) {
+        return NULL;
+    }
+    return linalg_kernel_find(loop->linalg, loop->kind, (size_t)loop->item_size[0], order);
 }
 
 /* Flags that a kernel raises mean nothing. */
@@ -221,7 +225,7 @@ static uint64_t call_kernel(const struct stack_call *call, ptrdiff_t first, ptrd
         };
     }
     const int before = errors_raised_by_kernel();
-    const uint64_t left = call->kernel(&stack);
+    const uint64_t left = call->kernel->kernel(&stack);
     const int raised = errors_raised_by_kernel() & ~before;
     if (raised != 0) {
         feclearexcept(raised);
@@ -232,7 +236,8 @@ static uint64_t call_kernel(const struct stack_call *call, ptrdiff_t first, ptrd
 /* NumPy's loop, and LAPACK in it, gets what kernels leave: for the same errors. */
 static void call_kernels(const struct stack_call *call, ptrdiff_t first, ptrdiff_t count)
 {
-    const struct workspace workspace = workspace_take(LINALG_WORKSPACE_BYTES);
+    const size_t bytes = call->kernel->workspace_bytes(call->dimensions[1]);
+    const struct workspace workspace = workspace_take(bytes);
     if (workspace.data == NULL) {
         call_function(call, first, count);
         return;

@@ -13,7 +13,7 @@
 
 #undef I
 
-enum { MOST_ORDER = 32 };
+enum { MOST_ORDER = 64, MOST_SMALL_ORDER = 24, MOST_SIDES = 26 };
 
 typedef long double complex exact;
 
@@ -25,7 +25,7 @@ struct shape {
 
 struct problem {
     const char *name;
-    linalg_kernel *kernel;
+    const struct linalg_row *row;
     ptrdiff_t n, columns;
     int inputs, operands;
     bool in_place; /* the first input is an output, too */
@@ -41,8 +41,7 @@ static struct problem problem_of(const struct linalg_dtype *dtype, const struct 
     const struct shape square = {n, n, item, is_complex}, scalar = {1, 1, item, is_complex};
     const struct shape right = {n, columns, item, is_complex}, vector = {n, 1, item, is_complex};
     const struct shape reals = {n, 1, real, false};
-    struct problem problem = {row->gufunc, row->kernel,      n, columns, 1, 2,
-                              false,       {square, square}, 0, 0,       0};
+    struct problem problem = {row->gufunc, row, n, columns, 1, 2, false, {square, square}, 0, 0, 0};
     problem.epsilon = real == sizeof(float) ? FLT_EPSILON : DBL_EPSILON;
     problem.smallest = real == sizeof(float) ? FLT_MIN : DBL_MIN;
     problem.largest = real == sizeof(float) ? FLT_MAX : DBL_MAX;
@@ -217,7 +216,8 @@ static void fill_input(const struct problem *problem, int input, ptrdiff_t index
     for (ptrdiff_t i = 0; i < shape->rows && input == 0; i++) {
         for (ptrdiff_t j = 0; j < shape->columns; j++) {
             const long double scale = ldexpl(1, (int)(4 * j - i / 2));
-            const long double both = ldexpl(1, (int)(i + j) * -2);
+            const long double both =
+                ldexpl(1, n <= MOST_SMALL_ORDER ? (int)(i + j) * -2 : (int)(i + j) / -2);
             const exact x = get(shape, matrix, i, j);
             switch (kind) {
             case SCALED:

@@ -42,7 +42,10 @@ static const struct spacing spacings[] = {
 
 enum { SPACINGS = sizeof spacings / sizeof spacings[0] };
 
-static _Alignas(64) char workspace[LINALG_WORKSPACE_BYTES];
+enum { WORKSPACE_BYTES = 2 << 20, LINE_BYTES = 64 };
+
+/* The workspace ends where its room does. */
+static char *workspace_room, *workspace;
 
 struct layout {
     struct linalg_operand operand;
@@ -133,15 +136,17 @@ static void run_alone(const struct problem *problem)
                 item,
             };
         }
-        const uint64_t left = problem->kernel(&stack);
+        const uint64_t left = problem->row->kernel(&stack);
         expect(left <= 1, "%s: bits of matrices that are not there", problem->name);
         master.left[m] = left != 0;
     }
 }
 
+/* Of large matrices one of each kind: exact arithmetic takes long. */
 static void check_alone(const struct problem *problem)
 {
-    for (ptrdiff_t m = 0; m < MATRICES; m++) {
+    const bool is_small = problem->n <= MOST_SMALL_ORDER;
+    for (ptrdiff_t m = 0; m < (is_small ? MATRICES : 3 * KINDS); m += is_small ? 1 : 3) {
         char *operands[MOST_OPERANDS];
         for (int i = 0; i < problem->operands; i++) {
             operands[i] = master.operands[i] + m * (ptrdiff_t)matrix_bytes(&problem->shapes[i]);
@@ -180,7 +185,7 @@ static void check_layout(const struct problem *problem, const struct spacing *in
         memcpy(rooms[i] + starts[i], actual[i] + starts[i], sizes[i]);
         stack.operand[i] = layout->operand;
     }
-    const uint64_t left = problem->kernel(&stack);
+    const uint64_t left = problem->row->kernel(&stack);
     for (ptrdiff_t m = 0; m < count; m++) {
         const ptrdiff_t source = in->repeated ? first : first + m;
         expect((left >> m & 1) == (master.left[source] ? 1 : 0),
@@ -207,6 +212,7 @@ static void check_layout(const struct problem *problem, const struct spacing *in
 
 static void check_problem(const struct problem *problem, bool quick)
 {
+    const bool is_quick = quick || problem->n > MOST_SMALL_ORDER;
     for (int i = 0; i < problem->inputs; i++) {
         for (ptrdiff_t m = 0; m < MATRICES; m++) {
             fill_input(problem, i, m,
@@ -223,10 +229,10 @@ static void check_problem(const struct problem *problem, bool quick)
     for (int in = 0; in < SPACINGS; in++) {
         for (int out = 0; out < SPACINGS; out++) {
             if (spacings[out].repeated || (spacings[in].repeated && problem->in_place) ||
-                (quick && in != out && in != SPACINGS - 1)) {
+                (is_quick && in != out && in != SPACINGS - 1)) {
                 continue;
             }
-            const ptrdiff_t count = 1 + (ptrdiff_t)random_below(quick ? 20 : MATRICES);
+            const ptrdiff_t count = 1 + (ptrdiff_t)random_below(is_quick ? 20 : MATRICES);
             const ptrdiff_t first = (ptrdiff_t)random_below((size_t)(MATRICES - count + 1));
             check_layout(problem, &spacings[in], &spacings[out], first, count,
                          random_below(2) != 0);
@@ -237,7 +243,8 @@ static void check_problem(const struct problem *problem, bool quick)
 
 static ptrdiff_t next_order(ptrdiff_t n, ptrdiff_t most, bool quick)
 {
-    const ptrdiff_t step = n < (quick ? 5 : 9) ? 1 : quick ? 6 : 3;
+    const bool is_small = n < MOST_SMALL_ORDER;
+    const ptrdiff_t step = n < (quick ? 5 : 9) ? 1 : !is_small ? 25 : quick ? 6 : 3;
     return n < most && n + step > most ? most : n + step;
 }
 
@@ -247,9 +254,9 @@ static ptrdiff_t other_size(const struct linalg_row *row, ptrdiff_t n)
 {
     const ptrdiff_t most = row->most_n * row->most_n / n;
     if (strcmp(row->gufunc, "solve") == 0) {
-        return 1 + (ptrdiff_t)random_below(MOST_ORDER + 2);
+        return 1 + (ptrdiff_t)random_below(MOST_SIDES);
     }
-    return 1 + (ptrdiff_t)random_below((size_t)(most < MOST_ORDER ? most : MOST_ORDER));
+    return 1 + (ptrdiff_t)random_below((size_t)(most < row->most_n ? most : row->most_n));
 }
 
 static void check_row(const struct linalg_dtype *dtype, const struct linalg_row *row, bool quick)
@@ -265,11 +272,14 @@ static void check_row(const struct linalg_dtype *dtype, const struct linalg_row 
                                                       is_tall                 ? n
                                                       : complete && other > n ? n
                                                                               : other);
+            const size_t bytes = row->workspace_bytes(problem.n);
+            workspace = workspace_room + (WORKSPACE_BYTES - bytes) / LINE_BYTES * LINE_BYTES;
+            expect(bytes <= WORKSPACE_BYTES, "%s, n %td: workspace of %zu bytes", problem.name,
+                   problem.n, bytes);
             check_problem(&problem, quick);
         }
     }
-    expect(linalg_kernel_find(row->gufunc, dtype->kind, dtype->item_size, row->most_n) ==
-               row->kernel,
+    expect(linalg_kernel_find(row->gufunc, dtype->kind, dtype->item_size, row->most_n) == row,
            "%s is not found", row->gufunc);
     expect(linalg_kernel_find(row->gufunc, dtype->kind, dtype->item_size, 1000) == NULL,
            "%s is found for large matrices", row->gufunc);
@@ -286,6 +296,7 @@ int main(int argc, char *argv[])
         actual[i] = isolated(ROOM_BYTES);
     }
     master.before = isolated(ROOM_BYTES);
+    workspace_room = isolated(WORKSPACE_BYTES);
     for (int i = 0; kernels_isa(i) != NULL; i++) {
         const struct linalg_dtype *dtype;
         for (int d = 0; (dtype = linalg_dtype_of_isa(kernels_isa(i), d)) != NULL; d++) {

@@ -84,6 +84,40 @@ INLINE number number_minus_product(number c, number a, number b)
                     minus_product(minus_product(c.im, a.re, b.im), a.im, b.re)};
 }
 
+INLINE number number_plus_product(number c, number a, number b)
+{
+    return (number){minus_product(plus_product(c.re, a.re, b.re), a.im, b.im),
+                    plus_product(plus_product(c.im, a.re, b.im), a.im, b.re)};
+}
+
+/* c + a * conjugate(b) */
+INLINE number plus_conjugate_product(number c, number a, number b)
+{
+    return (number){plus_product(plus_product(c.re, a.re, b.re), a.im, b.im),
+                    plus_product(minus_product(c.im, a.re, b.im), a.im, b.re)};
+}
+
+INLINE number minus_conjugate_product(number c, number a, number b)
+{
+    return (number){minus_product(minus_product(c.re, a.re, b.re), a.im, b.im),
+                    minus_product(plus_product(c.im, a.re, b.im), a.im, b.re)};
+}
+
+INLINE number minus_real(number x, vector y)
+{
+    return (number){x.re - y, x.im};
+}
+
+INLINE vector imaginary_square(number x)
+{
+    return x.im * x.im;
+}
+
+INLINE number sum_of_numbers(number a, number b)
+{
+    return (number){a.re + b.re, a.im + b.im};
+}
+
 /* Whether products are better summed by two before they are subtracted: of four parts, not all can be fused
  * with one difference. */
 #define PAIRS_ARE_EXACTER(n) ((n) > 4)

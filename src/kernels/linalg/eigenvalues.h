@@ -1,18 +1,24 @@
-/* eigh and eigvalsh, by Jacobi's rotations. */
-#include "jacobi.h"
+/* eigh and eigvalsh: by Jacobi's rotations where matrices are small, otherwise by QL iterations of a tridiagonal
+ * matrix. */
+#include "ql_iteration.h"
+#include "refinement.h"
 
-/* Up to here LAPACK is slower, whatever the matrices. */
+/* Up to these orders LAPACK is slower, whatever the matrices; up to the last of them Jacobi's rotations are faster
+ * than QL iterations; above UNREFINED_N iterations alone are less exact than LAPACK. */
 enum {
-    MOST_N_OF_VECTORS = LANES == 2         ? 4
-                        : LANE_BYTES == 16 ? 8
-                                           : 10,
-    MOST_N_OF_VALUES = LANES == 2         ? 4
-                       : LANE_BYTES == 16 ? 6
-                                          : 8
+    MOST_N_OF_VECTORS = LANES == 2         ? 24
+                        : LANE_BYTES == 16 ? 48
+                                           : 64,
+    MOST_N_OF_VALUES = LANE_BYTES > 16 ? 64
+                       : LANES > 2     ? 48
+                       : PARTS == 2    ? 16
+                                       : 4,
+    MOST_N_OF_ROTATIONS = PARTS == 1 && LANES > 2 ? 5 : 4,
+    UNREFINED_N = FUSED ? 48 : 24
 };
 
 /* Makes the matrix Hermitian, from its triangle below the diagonal, or above. */
-INLINE void mirror_triangle(number *a, ptrdiff_t n, bool up)
+NOINLINE void mirror_triangle(number *a, ptrdiff_t n, bool up)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
         a[i * n + i] = number_of(real_part(a[i * n + i]));
@@ -60,17 +66,16 @@ INLINE vector_mask rotate_away(number *a, vector *moved, number *vectors, ptrdif
     return active;
 }
 
-/* Values in ascending order, and vectors in columns. Returns which lanes are left to LAPACK. */
+/* Replaces a by anything. Returns in which lanes values, in any order, and vectors have not been found. */
 INLINE vector_mask diagonalize(number *a, vector *values, number *vectors, ptrdiff_t n)
 {
-    const struct scaling scaling = scale_matrix(a, n, 1);
     if (vectors != NULL) {
         make_identity(vectors, n);
     }
     for (ptrdiff_t i = 0; i < n; i++) {
         values[i] = splat(0);
     }
-    vector_mask active = scaling.regular;
+    vector_mask active = ~(vector_mask){0};
     for (int sweep = 0; sweep < MOST_SWEEPS && mask_bits(active) != 0; sweep++) {
         active = (vector_mask){0};
         for (ptrdiff_t p = 0; p < n - 1; p++) {
@@ -79,24 +84,233 @@ INLINE vector_mask diagonalize(number *a, vector *values, number *vectors, ptrdi
             }
         }
     }
-    vector_mask left = ~scaling.regular | active;
     for (ptrdiff_t i = 0; i < n; i++) {
-        values[i] = (real_part(a[i * n + i]) + values[i]) / scaling.factor;
-        left |= is_irregular(values[i]);
+        values[i] += real_part(a[i * n + i]);
     }
-    sort_values(values, vectors, NULL, n, false);
+    return active;
+}
+
+/* Copies T, and makes its vectors those of the identity. Lanes whose larger numbers come first are turned around:
+ * an iteration whose sweeps end at smaller numbers converges sooner. */
+NOINLINE void start_iteration(const struct reduction *r, struct ql_iteration *ql)
+{
+    const ptrdiff_t n = r->n;
+    const vector_mask turned = magnitude(r->diagonal[0]) > magnitude(r->diagonal[n - 1]);
+    vector *vectors = ql->vectors;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        ql->diagonal[i] = select_lanes(turned, r->diagonal[n - 1 - i], r->diagonal[i]);
+    }
+    for (ptrdiff_t i = 0; i < n - 1; i++) {
+        ql->next[i] = select_lanes(turned, r->next[n - 2 - i], r->next[i]);
+    }
+    for (ptrdiff_t i = 0; i < n && vectors != NULL; i++) {
+        vector *row = vectors + i * r->stride;
+        for (ptrdiff_t j = 0; j < n; j++) {
+            row[j] = splat(0);
+        }
+        row[i] += select_lanes(turned, splat(0), splat(1));
+        row[n - 1 - i] += select_lanes(turned, splat(1), splat(0));
+    }
+}
+
+/* Adds to each value what is left of it: z^T (T z - value z), whose error is that of the vector, squared. */
+NOINLINE void refine_values(const struct reduction *r, const vector *vectors, vector *values,
+                            vector *rest)
+{
+    const ptrdiff_t n = r->n, stride = r->stride;
+    for (ptrdiff_t j = 0; j < n; j++) {
+        rest[j] = splat(0);
+    }
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const vector *at = vectors + i * stride;
+        const vector *above = i > 0 ? at - stride : at, *below = i < n - 1 ? at + stride : at;
+        const vector up = i > 0 ? r->next[i - 1] : splat(0);
+        const vector down = i < n - 1 ? r->next[i] : splat(0);
+        for (ptrdiff_t j = 0; j < n; j++) {
+            const vector beside = plus_product(up * above[j], down, below[j]);
+            const vector left = plus_product(beside, r->diagonal[i] - values[j], at[j]);
+            rest[j] = plus_product(rest[j], left, at[j]);
+        }
+    }
+    for (ptrdiff_t j = 0; j < n; j++) {
+        values[j] += rest[j];
+    }
+}
+
+/* Moves x[i] to x[places[i]], in each lane. */
+INLINE void move_lanes(vector *x, const vector_mask *places, vector *scratch, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        scratch[i] = x[i];
+    }
+    element *to = (element *)x;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        UNROLL for (int lane = 0; lane < LANES; lane++)
+        {
+            to[places[i][lane] * LANES + lane] = scratch[i][lane];
+        }
+    }
+}
+
+/* Sorts values in ascending order, and the columns of `rows` rows of vectors with them. */
+NOINLINE void sort_columns(vector *values, vector *vectors, ptrdiff_t rows, ptrdiff_t stride,
+                           vector_mask *places, vector *scratch, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        vector_mask place = {0};
+        for (ptrdiff_t j = 0; j < n; j++) {
+            place -= j < i ? values[j] <= values[i] : values[j] < values[i]; /* true is -1 */
+        }
+        places[i] = place;
+    }
+    move_lanes(values, places, scratch, n);
+    for (ptrdiff_t row = 0; row < rows; row++) {
+        move_lanes(vectors + row * stride, places, scratch, n);
+    }
+}
+
+/* Numbers of the workspace beside both matrices, of which one is Z while its numbers are real. */
+enum { NUMBERS_OF_ROW = 3, VECTORS_OF_ROW = 6 + 2 * SWEEPS_AT_ONCE };
+
+static size_t eigen_workspace(ptrdiff_t n)
+{
+    const ptrdiff_t numbers =
+        (PARTS == 2 || n <= UNREFINED_N ? 2 : 3) * n * stride_of_rows(n) + NUMBERS_OF_ROW * n;
+    return (size_t)(numbers * PARTS + VECTORS_OF_ROW * n) * sizeof(vector);
+}
+
+/* What all numbers of the diagonal are next to, so that it is taken off them without rounding: then errors are
+ * those of what is left. Elsewhere 0. */
+INLINE vector find_origin(const number *a, ptrdiff_t n)
+{
+    const vector first = real_part(a[0]);
+    vector_mask is_near = ~(vector_mask){0};
+    for (ptrdiff_t i = 1; i < n; i++) {
+        const vector distance = magnitude(real_part(a[i * (n + 1)]) - first);
+        is_near &= distance <= splat((element)0.5) * magnitude(first);
+    }
+    return select_lanes(is_near, first, splat(0));
+}
+
+/* From `a`, n numbers a row, to those of r->a, less `origin`. Returns whether all matrices are diagonal. */
+INLINE bool copy_triangle(const struct reduction *r, const number *a, vector origin)
+{
+    vector rest = splat(0);
+    for (ptrdiff_t i = 0; i < r->n; i++) {
+        for (ptrdiff_t j = 0; j < i; j++) {
+            r->a[i * r->stride + j] = a[i * r->n + j];
+            rest += size_of_number(a[i * r->n + j]);
+        }
+        r->diagonal[i] = real_part(a[i * r->n + i]) - origin;
+        r->a[i * r->stride + i] = number_of(r->diagonal[i]);
+        r->next[i] = splat(0);
+    }
+    return mask_bits(rest != splat(0)) == 0;
+}
+
+/* Of reals in rows `stride` apart, and in the same place. */
+INLINE void widen_vectors(number *z, ptrdiff_t n, ptrdiff_t stride)
+{
+    const vector *from = (const vector *)z;
+    for (ptrdiff_t i = n * stride - 1; i >= 0; i--) {
+        z[i] = number_of(from[i]);
+    }
+}
+
+INLINE void close_rows(number *z, ptrdiff_t n, ptrdiff_t stride)
+{
+    for (ptrdiff_t i = 1; i < n; i++) {
+        for (ptrdiff_t j = 0; j < n; j++) {
+            z[i * n + j] = z[i * stride + j];
+        }
+    }
+}
+
+/* As diagonalize(), of matrix z, which becomes the vectors; values are sorted. */
+NOINLINE vector_mask decompose_hermitian(char *workspace, vector **values, number *z, ptrdiff_t n,
+                                         bool with_vectors)
+{
+    const ptrdiff_t stride = stride_of_rows(n);
+    number *a = (number *)workspace, *numbers = a + 2 * n * stride;
+    vector *vectors = with_vectors ? (vector *)z : NULL;
+    vector *reals = (vector *)(numbers + NUMBERS_OF_ROW * n), *scratch = reals + 4 * n;
+    const struct reduction reduction = {
+        .a = a,
+        .factor = numbers,
+        .work = {numbers + n, numbers + 2 * n},
+        .diagonal = reals,
+        .next = reals + n,
+        .n = n,
+        .stride = stride,
+    };
+    struct ql_iteration ql = {
+        .diagonal = reals + 2 * n,
+        .next = reals + 3 * n,
+        .vectors = vectors,
+        .rotations = (struct shears *)(reals + 6 * n),
+        .origin = find_origin(z, n),
+        .n = n,
+        .stride = stride,
+    };
+    const bool is_diagonal = copy_triangle(&reduction, z, ql.origin);
+    if (!is_diagonal) {
+        reduce_matrix(&reduction);
+    }
+    start_iteration(&reduction, &ql);
+    const vector_mask left = iterate_ql(&ql);
+    if (with_vectors && !is_diagonal) {
+        refine_values(&reduction, vectors, ql.diagonal, scratch);
+        if (n > UNREFINED_N) {
+            struct refinement refinement = {
+                .diagonal = reduction.diagonal,
+                .next = reduction.next,
+                .z = vectors,
+                .e = PARTS == 2 ? vectors + n * stride : reals + VECTORS_OF_ROW * n,
+                .values = ql.diagonal,
+                .scratch = (vector *)ql.rotations,
+                .n = n,
+                .stride = stride,
+            };
+            refine_vectors(&refinement);
+        }
+    }
+    for (ptrdiff_t i = 0; i < n; i++) {
+        ql.diagonal[i] += ql.origin;
+    }
+    sort_columns(ql.diagonal, vectors, with_vectors ? n : 0, stride, (vector_mask *)(reals + 5 * n),
+                 scratch, n);
+    if (with_vectors) {
+        widen_vectors(z, n, stride);
+        if (!is_diagonal) {
+            apply_reflectors(&reduction, z);
+        }
+        close_rows(z, n, stride);
+    }
+    *values = ql.diagonal;
     return left;
 }
 
-INLINE vector_mask eigh_group(const struct linalg_stack *stack, const struct lane_group *group,
-                              bool up, bool with_vectors)
+INLINE vector_mask eigen_group(const struct linalg_stack *stack, const struct lane_group *group,
+                               bool up, bool with_vectors)
 {
     const ptrdiff_t n = stack->n;
-    number *a = (number *)stack->workspace, *vectors = a + n * n;
-    vector values[MOST_N_OF_VECTORS];
-    load_numbers(&stack->operand[0], group, n, n, a);
-    mirror_triangle(a, n, up);
-    const vector_mask left = diagonalize(a, values, with_vectors ? vectors : NULL, n);
+    number *a = (number *)stack->workspace, *z = a + n * stride_of_rows(n), *vectors = z;
+    vector few[MOST_N_OF_ROTATIONS], *values = few;
+    load_numbers(&stack->operand[0], group, n, n, z);
+    mirror_triangle(z, n, up);
+    const struct scaling scaling = scale_matrix(z, n, 1);
+    vector_mask left = ~scaling.regular;
+    if (n <= MOST_N_OF_ROTATIONS) {
+        vectors = a;
+        left |= diagonalize(z, values, with_vectors ? vectors : NULL, n);
+        sort_values(values, with_vectors ? vectors : NULL, NULL, n, false);
+    } else {
+        left |= decompose_hermitian(stack->workspace, &values, z, n, with_vectors);
+    }
+    for (ptrdiff_t i = 0; i < n; i++) {
+        values[i] = values[i] / scaling.factor;
+        left |= is_irregular(values[i]);
+    }
     store_reals(&stack->operand[1], group, n, values);
     if (with_vectors) {
         store_numbers(&stack->operand[2], group, n, n, vectors);
@@ -104,18 +318,30 @@ INLINE vector_mask eigh_group(const struct linalg_stack *stack, const struct lan
     return left;
 }
 
-#define KERNEL_OF_EIGENVALUES(gufunc, up, with_vectors)                                            \
+NOINLINE vector_mask vectors_group(const struct linalg_stack *stack, const struct lane_group *group,
+                                   bool up)
+{
+    return eigen_group(stack, group, up, true);
+}
+
+NOINLINE vector_mask values_group(const struct linalg_stack *stack, const struct lane_group *group,
+                                  bool up)
+{
+    return eigen_group(stack, group, up, false);
+}
+
+#define KERNEL_OF_EIGENVALUES(gufunc, compute, up)                                                 \
     static vector_mask gufunc##_group(const struct linalg_stack *stack,                            \
                                       const struct lane_group *group)                              \
     {                                                                                              \
-        return eigh_group(stack, group, up, with_vectors);                                         \
+        return compute(stack, group, up);                                                          \
     }                                                                                              \
     static uint64_t gufunc(const struct linalg_stack *stack)                                       \
     {                                                                                              \
         return compute_groups(stack, gufunc##_group);                                              \
     }
-KERNEL_OF_EIGENVALUES(eigh_lo, false, true)
-KERNEL_OF_EIGENVALUES(eigh_up, true, true)
-KERNEL_OF_EIGENVALUES(eigvalsh_lo, false, false)
-KERNEL_OF_EIGENVALUES(eigvalsh_up, true, false)
+KERNEL_OF_EIGENVALUES(eigh_lo, vectors_group, false)
+KERNEL_OF_EIGENVALUES(eigh_up, vectors_group, true)
+KERNEL_OF_EIGENVALUES(eigvalsh_lo, values_group, false)
+KERNEL_OF_EIGENVALUES(eigvalsh_up, values_group, true)
 #undef KERNEL_OF_EIGENVALUES

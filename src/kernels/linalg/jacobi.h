@@ -59,6 +59,9 @@ INLINE struct scaling scale_matrix(number *a, ptrdiff_t n, element to)
     return (struct scaling){select_lanes(regular, factor, splat(1)), regular};
 }
 
+/* Of a matrix of size 1, numbers whose squares are less count as zero. */
+#define LEAST_SQUARE (SMALLEST_NORMAL / EPSILON)
+
 INLINE void make_identity(number *a, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < n * n; i++) {

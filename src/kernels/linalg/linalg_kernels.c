@@ -28,7 +28,8 @@ static const struct {
 
 enum { TABLE_COUNT = sizeof tables / sizeof tables[0] };
 
-linalg_kernel *linalg_kernel_find(const char *gufunc, char kind, size_t item_size, ptrdiff_t n)
+const struct linalg_row *linalg_kernel_find(const char *gufunc, char kind, size_t item_size,
+                                            ptrdiff_t n)
 {
     for (int i = TABLE_COUNT - 1; i >= 0; i--) {
         const struct linalg_dtype *dtype = tables[i].dtype;
@@ -38,7 +39,7 @@ linalg_kernel *linalg_kernel_find(const char *gufunc, char kind, size_t item_siz
         }
         for (const struct linalg_row *row = dtype->rows; row->gufunc != NULL; row++) {
             if (n <= row->most_n && strcmp(row->gufunc, gufunc) == 0) {
-                return row->kernel;
+                return row;
             }
         }
     }

@@ -13,17 +13,14 @@ struct linalg_operand {
     ptrdiff_t step, row_step, column_step;
 };
 
-enum {
-    LINALG_MOST_AT_ONCE = 64,
-    LINALG_WORKSPACE_BYTES = 2 * 24 * 24 * 64, /* more than every thread's stack has */
-};
+enum { LINALG_MOST_AT_ONCE = 64 };
 
 struct linalg_stack {
     ptrdiff_t count;   /* of matrices, 1 to LINALG_MOST_AT_ONCE */
     ptrdiff_t n;       /* order of the matrices, at least 1; rows of those of qr */
     ptrdiff_t columns; /* of right-hand sides; of the matrices of qr */
     struct linalg_operand operand[4];
-    char *workspace; /* LINALG_WORKSPACE_BYTES, aligned to cache lines */
+    char *workspace; /* of the row's workspace_bytes, aligned to cache lines */
 };
 
 /* Computes the matrices of a stack, and returns a mask of those that it leaves to LAPACK, whose outputs may
@@ -37,6 +34,7 @@ struct linalg_row {
     const char *gufunc;
     ptrdiff_t most_n;
     linalg_kernel *kernel;
+    size_t (*workspace_bytes)(ptrdiff_t n); /* more than every thread's stack has */
 };
 
 /* What one instruction set has for one dtype. */
@@ -46,10 +44,11 @@ struct linalg_dtype {
     const struct linalg_row *rows;
 };
 
-/* The kernel for NumPy's gufunc of that name (numpy.linalg._umath_linalg), inputs of that kind and item
+/* The row for NumPy's gufunc of that name (numpy.linalg._umath_linalg), inputs of that kind and item
  * size, and order n; NULL if there is none that gains. The best of the processor, within
  * kernels_restrict(). */
-linalg_kernel *linalg_kernel_find(const char *gufunc, char kind, size_t item_size, ptrdiff_t n);
+const struct linalg_row *linalg_kernel_find(const char *gufunc, char kind, size_t item_size,
+                                            ptrdiff_t n);
 
 /* Dtype number `index` of an instruction set, whatever is selected; NULL past the last, or if the
  * processor lacks it. */

@@ -19,31 +19,31 @@
 #endif
 
 static const struct linalg_row rows[] = {
-    {"inv", MOST_N, inv},
-    {"solve", MOST_N, solve},
-    {"solve1", MOST_N, solve1},
-    {"det", MOST_N, det},
-    {"slogdet", MOST_N, slogdet},
-    {"cholesky_lo", MOST_N, cholesky_lo},
-    {"cholesky_up", MOST_N, cholesky_up},
-    {"eigh_lo", MOST_N_OF_VECTORS, eigh_lo},
-    {"eigh_up", MOST_N_OF_VECTORS, eigh_up},
-    {"eigvalsh_lo", MOST_N_OF_VALUES, eigvalsh_lo},
-    {"eigvalsh_up", MOST_N_OF_VALUES, eigvalsh_up},
-    {"svd_f", MOST_N_OF_SINGULAR, svd_f},
-    {"svd_s", MOST_N_OF_SINGULAR, svd_f},
-    {"svd", MOST_N_OF_SINGULAR_VALUES, svd},
-    {"svd_n_f", MOST_N_OF_SINGULAR, svd_f}, /* NumPy 2.0's names */
-    {"svd_n_s", MOST_N_OF_SINGULAR, svd_f},
-    {"svd_n", MOST_N_OF_SINGULAR_VALUES, svd},
+    {"inv", MOST_N, inv, two_matrices},
+    {"solve", MOST_N, solve, two_matrices},
+    {"solve1", MOST_N, solve1, two_matrices},
+    {"det", MOST_N, det, two_matrices},
+    {"slogdet", MOST_N, slogdet, two_matrices},
+    {"cholesky_lo", MOST_N, cholesky_lo, two_matrices},
+    {"cholesky_up", MOST_N, cholesky_up, two_matrices},
+    {"eigh_lo", MOST_N_OF_VECTORS, eigh_lo, eigen_workspace},
+    {"eigh_up", MOST_N_OF_VECTORS, eigh_up, eigen_workspace},
+    {"eigvalsh_lo", MOST_N_OF_VALUES, eigvalsh_lo, eigen_workspace},
+    {"eigvalsh_up", MOST_N_OF_VALUES, eigvalsh_up, eigen_workspace},
+    {"svd_f", MOST_N_OF_SINGULAR, svd_f, two_matrices},
+    {"svd_s", MOST_N_OF_SINGULAR, svd_f, two_matrices},
+    {"svd", MOST_N_OF_SINGULAR_VALUES, svd, two_matrices},
+    {"svd_n_f", MOST_N_OF_SINGULAR, svd_f, two_matrices}, /* NumPy 2.0's names */
+    {"svd_n_s", MOST_N_OF_SINGULAR, svd_f, two_matrices},
+    {"svd_n", MOST_N_OF_SINGULAR_VALUES, svd, two_matrices},
 #if !IS_FLOAT
-    {"qr_r_raw", MOST_N_OF_REFLECTIONS, qr_r_raw},
-    {"qr_r_raw_m", MOST_N_OF_REFLECTIONS, qr_r_raw}, /* NumPy 2.0's names */
-    {"qr_r_raw_n", MOST_N_OF_REFLECTIONS, qr_r_raw},
-    {"qr_reduced", MOST_N_OF_REFLECTIONS, qr_reduced},
-    {"qr_complete", MOST_N_OF_REFLECTIONS, qr_complete},
+    {"qr_r_raw", MOST_N_OF_REFLECTIONS, qr_r_raw, one_matrix},
+    {"qr_r_raw_m", MOST_N_OF_REFLECTIONS, qr_r_raw, one_matrix}, /* NumPy 2.0's names */
+    {"qr_r_raw_n", MOST_N_OF_REFLECTIONS, qr_r_raw, one_matrix},
+    {"qr_reduced", MOST_N_OF_REFLECTIONS, qr_reduced, one_matrix},
+    {"qr_complete", MOST_N_OF_REFLECTIONS, qr_complete, one_matrix},
 #endif
-    {NULL, 0, NULL},
+    {NULL, 0, NULL, NULL},
 };
 
 const struct linalg_dtype KERNEL = {KIND, PARTS * sizeof(element), rows};

@@ -4,9 +4,13 @@
 
 /* Up to here LAPACK is slower, also where other matrices than square ones have as many numbers. */
 enum { MOST_N_OF_REFLECTIONS = LANE_BYTES == 16 ? 16 : PARTS == 1 ? 32 : 24 };
-_Static_assert(sizeof(number[MOST_N_OF_REFLECTIONS][MOST_N_OF_REFLECTIONS]) <=
-                   LINALG_WORKSPACE_BYTES,
-               "a matrix");
+
+/* Whatever its shape: as many numbers as the largest square one has. */
+static size_t one_matrix(ptrdiff_t rows)
+{
+    (void)rows;
+    return sizeof(number[MOST_N_OF_REFLECTIONS][MOST_N_OF_REFLECTIONS]);
+}
 
 /* Columns that are reflected together: enough sums to hide the latency of one, few enough for registers. */
 enum { COLUMNS_AT_ONCE = 4 / PARTS };

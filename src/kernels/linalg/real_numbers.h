@@ -80,6 +80,38 @@ INLINE number number_minus_product(number c, number a, number b)
     return minus_product(c, a, b);
 }
 
+INLINE number number_plus_product(number c, number a, number b)
+{
+    return plus_product(c, a, b);
+}
+
+/* c + a * conjugate(b) */
+INLINE number plus_conjugate_product(number c, number a, number b)
+{
+    return plus_product(c, a, b);
+}
+
+INLINE number minus_conjugate_product(number c, number a, number b)
+{
+    return minus_product(c, a, b);
+}
+
+INLINE number minus_real(number x, vector y)
+{
+    return x - y;
+}
+
+INLINE vector imaginary_square(number x)
+{
+    (void)x;
+    return splat(0);
+}
+
+INLINE number sum_of_numbers(number a, number b)
+{
+    return a + b;
+}
+
 /* Whether products are better summed by two before they are subtracted. A fused product is not rounded, but
  * each difference is, to more than the sum. */
 #define PAIRS_ARE_EXACTER(n) ((n) > 8)

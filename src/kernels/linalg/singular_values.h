@@ -28,15 +28,15 @@ INLINE number product_of_columns(const number *a, ptrdiff_t n, ptrdiff_t p, ptrd
     return number_of_sum(sum);
 }
 
-/* Makes columns p and q orthogonal. Returns in which lanes they were not. */
+/* Makes columns p and q orthogonal, up to `tolerance`. Returns in which lanes they were not. */
 INLINE vector_mask separate_columns(number *a, number *vectors, ptrdiff_t n, ptrdiff_t p,
-                                    ptrdiff_t q)
+                                    ptrdiff_t q, element tolerance)
 {
     const number x = product_of_columns(a, n, p, q);
     const vector amount = amount_of(x);
     const vector at_p = square_of_column(a, n, p), at_q = square_of_column(a, n, q);
     const vector least = splat(LEAST_COLUMN * LEAST_COLUMN);
-    const vector error = splat(EPSILON);
+    const vector error = splat(tolerance);
     const vector_mask active =
         (at_p > least) & (at_q > least) & (amount * amount > error * at_p * (error * at_q));
     if (mask_bits(active) == 0) {
@@ -112,10 +112,12 @@ INLINE vector_mask decompose(number *a, vector *values, number *vectors, ptrdiff
     }
     vector_mask active = scaling.regular;
     for (int sweep = 0; sweep < MOST_SWEEPS && mask_bits(active) != 0; sweep++) {
+        /* What a rotation changes by may be rounded off, again and again. */
+        const element tolerance = sweep < MOST_SWEEPS / 2 ? EPSILON : 4 * EPSILON;
         active = (vector_mask){0};
         for (ptrdiff_t p = 0; p < n - 1; p++) {
             for (ptrdiff_t q = p + 1; q < n; q++) {
-                active |= separate_columns(a, vectors, n, p, q);
+                active |= separate_columns(a, vectors, n, p, q, tolerance);
             }
         }
     }
