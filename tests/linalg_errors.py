@@ -83,9 +83,9 @@ def eigenvalues(a):
 
 
 def refined_eigenvalues(a):
-    """Of larger matrices, which Jacobi's method would take minutes for: NumPy's vectors make them next to diagonal
-    in long double, but for values so close that their vectors are any. Those are found once more, by their
-    distances."""
+    """Of larger matrices, which take Jacobi's method minutes. NumPy's vectors make them next to
+    diagonal in long double. Where values are so close that vectors are any of theirs, their
+    distances are found once more."""
     n = a.shape[-1]
     wide, v = wide_of(a), wide_of(np.linalg.eigh(a.astype("D" if a.dtype.kind == "c" else "d"))[1])
     v = v @ (1.5 * np.eye(n) - 0.5 * (adjoint(v) @ v))

@@ -92,7 +92,7 @@ INLINE vector_mask diagonalize(number *a, vector *values, number *vectors, ptrdi
 
 /* Copies T, and makes its vectors those of the identity. Lanes whose larger numbers come first are turned around:
  * an iteration whose sweeps end at smaller numbers converges sooner. */
-NOINLINE void start_iteration(const struct reduction *r, struct ql_iteration *ql)
+NOINLINE void start_iteration(const struct householder *r, struct ql_iteration *ql)
 {
     const ptrdiff_t n = r->n;
     const vector_mask turned = magnitude(r->diagonal[0]) > magnitude(r->diagonal[n - 1]);
@@ -114,7 +114,7 @@ NOINLINE void start_iteration(const struct reduction *r, struct ql_iteration *ql
 }
 
 /* Adds to each value what is left of it: z^T (T z - value z), whose error is that of the vector, squared. */
-NOINLINE void refine_values(const struct reduction *r, const vector *vectors, vector *values,
+NOINLINE void refine_values(const struct householder *r, const vector *vectors, vector *values,
                             vector *rest)
 {
     const ptrdiff_t n = r->n, stride = r->stride;
@@ -193,7 +193,7 @@ INLINE vector find_origin(const number *a, ptrdiff_t n)
 }
 
 /* From `a`, n numbers a row, to those of r->a, less `origin`. Returns whether all matrices are diagonal. */
-INLINE bool copy_triangle(const struct reduction *r, const number *a, vector origin)
+INLINE bool copy_triangle(const struct householder *r, const number *a, vector origin)
 {
     vector rest = splat(0);
     for (ptrdiff_t i = 0; i < r->n; i++) {
@@ -226,6 +226,27 @@ INLINE void close_rows(number *z, ptrdiff_t n, ptrdiff_t stride)
     }
 }
 
+/* Values, and where it takes that, vectors, for which real ones need `room` for another matrix. */
+INLINE void refine(const struct householder *reduction, const struct ql_iteration *ql,
+                   vector *scratch, vector *room)
+{
+    const ptrdiff_t n = ql->n, stride = ql->stride;
+    refine_values(reduction, ql->vectors, ql->diagonal, scratch);
+    if (n > UNREFINED_N) {
+        struct refinement refinement = {
+            .diagonal = reduction->diagonal,
+            .next = reduction->next,
+            .z = ql->vectors,
+            .e = PARTS == 2 ? ql->vectors + n * stride : room,
+            .values = ql->diagonal,
+            .scratch = (vector *)ql->rotations,
+            .n = n,
+            .stride = stride,
+        };
+        refine_vectors(&refinement);
+    }
+}
+
 /* As diagonalize(), of matrix z, which becomes the vectors; values are sorted. */
 NOINLINE vector_mask decompose_hermitian(char *workspace, vector **values, number *z, ptrdiff_t n,
                                          bool with_vectors)
@@ -234,7 +255,7 @@ NOINLINE vector_mask decompose_hermitian(char *workspace, vector **values, numbe
     number *a = (number *)workspace, *numbers = a + 2 * n * stride;
     vector *vectors = with_vectors ? (vector *)z : NULL;
     vector *reals = (vector *)(numbers + NUMBERS_OF_ROW * n), *scratch = reals + 4 * n;
-    const struct reduction reduction = {
+    const struct householder reduction = {
         .a = a,
         .factor = numbers,
         .work = {numbers + n, numbers + 2 * n},
@@ -259,20 +280,7 @@ NOINLINE vector_mask decompose_hermitian(char *workspace, vector **values, numbe
     start_iteration(&reduction, &ql);
     const vector_mask left = iterate_ql(&ql);
     if (with_vectors && !is_diagonal) {
-        refine_values(&reduction, vectors, ql.diagonal, scratch);
-        if (n > UNREFINED_N) {
-            struct refinement refinement = {
-                .diagonal = reduction.diagonal,
-                .next = reduction.next,
-                .z = vectors,
-                .e = PARTS == 2 ? vectors + n * stride : reals + VECTORS_OF_ROW * n,
-                .values = ql.diagonal,
-                .scratch = (vector *)ql.rotations,
-                .n = n,
-                .stride = stride,
-            };
-            refine_vectors(&refinement);
-        }
+        refine(&reduction, &ql, scratch, reals + VECTORS_OF_ROW * n);
     }
     for (ptrdiff_t i = 0; i < n; i++) {
         ql.diagonal[i] += ql.origin;

@@ -79,7 +79,7 @@ NOINLINE void find_blocks(struct ql_iteration *ql)
 
 INLINE vector gathered(const vector *x, vector_mask index)
 {
-    vector found;
+    vector found = splat(0);
     for (int lane = 0; lane < LANES; lane++) {
         found[lane] = x[index[lane]][lane];
     }

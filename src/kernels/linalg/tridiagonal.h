@@ -14,7 +14,7 @@ enum {
 
 /* T = Q^H A Q, with Q = H[n-1] ... H[1] and H[i] = 1 - factor[i] v v^H, whose v is in row i of a, before the
  * diagonal. Of A, what is above the diagonal is not read. */
-struct reduction {
+struct householder {
     number *a;                /* its rows are `stride` apart */
     number *factor, *work[2]; /* n numbers each */
     vector *diagonal, *next;  /* of T, and beside its diagonal */
@@ -51,7 +51,7 @@ INLINE number total_of(const struct partial_sums *sums)
 }
 
 /* Makes row i of A the vector of H[i], after which one number is left before the diagonal, a real one. */
-INLINE void make_reflector(const struct reduction *r, ptrdiff_t i)
+INLINE void make_reflector(const struct householder *r, ptrdiff_t i)
 {
     number *v = r->a + i * r->stride;
     struct partial_sums sums = zero_sums();
@@ -78,12 +78,12 @@ INLINE void make_reflector(const struct reduction *r, ptrdiff_t i)
 
 /* Takes v w^H + w v^H, of the reflector before, off `count` rows of A from `row` on; and adds their part of
  * the product of A and x. */
-INLINE void update_rows(const struct reduction *r, ptrdiff_t row, int count, const number *v,
+INLINE void update_rows(const struct householder *r, ptrdiff_t row, int count, const number *v,
                         const number *w, const number *x, number *a_x)
 {
     number sum[ROWS_AT_ONCE], at_v[ROWS_AT_ONCE], at_w[ROWS_AT_ONCE], at_x[ROWS_AT_ONCE];
     const ptrdiff_t stride = r->stride;
-    number *rows = r->a + row * stride;
+    number *top = r->a + row * stride;
     UNROLL for (int k = 0; k < count; k++)
     {
         sum[k] = number_of(splat(0));
@@ -101,7 +101,7 @@ INLINE void update_rows(const struct reduction *r, ptrdiff_t row, int count, con
             number down = number_of(splat(0));
             UNROLL for (int k = 0; k < count; k++)
             {
-                number *at = &rows[k * stride + j];
+                number *at = &top[k * stride + j];
                 const number left = minus_conjugate_product(
                     minus_conjugate_product(*at, at_v[k], w[j]), at_w[k], v[j]);
                 *at = left;
@@ -119,7 +119,7 @@ INLINE void update_rows(const struct reduction *r, ptrdiff_t row, int count, con
     {
         UNROLL for (int j = 0; j <= k; j++)
         {
-            number *at = &rows[k * stride + row + j];
+            number *at = &top[k * stride + row + j];
             const number left = minus_conjugate_product(
                 minus_conjugate_product(*at, at_v[k], at_w[j]), at_w[k], at_v[j]);
             *at = j < k ? left : number_of(real_part(left));
@@ -151,7 +151,7 @@ INLINE void make_update(number *x, const number *v, number factor, ptrdiff_t cou
 }
 
 /* Takes the last update off what the next reflector is made of. */
-INLINE void update_row(const struct reduction *r, ptrdiff_t row, const number *v, const number *w)
+INLINE void update_row(const struct householder *r, ptrdiff_t row, const number *v, const number *w)
 {
     number *at = r->a + row * r->stride;
     for (ptrdiff_t j = 0; j <= row; j++) {
@@ -160,7 +160,7 @@ INLINE void update_row(const struct reduction *r, ptrdiff_t row, const number *v
 }
 
 /* Goes through A once for each reflector: the update of the last one comes with the product for the next. */
-NOINLINE void reduce_matrix(const struct reduction *r)
+NOINLINE void reduce_matrix(const struct householder *r)
 {
     number *w = r->work[0], *next_w = r->work[1];
     for (ptrdiff_t j = 0; j < r->n; j++) {
@@ -190,7 +190,7 @@ NOINLINE void reduce_matrix(const struct reduction *r)
 
 /* H[n-1] ... H[1] times `count` columns of z. Goes through them once for each: what the last one takes off comes
  * with the product for the next. */
-INLINE void reflect_columns(const struct reduction *r, number *z, int count)
+INLINE void reflect_columns(const struct householder *r, number *z, int count)
 {
     const ptrdiff_t n = r->n, stride = r->stride;
     number share[COLUMNS_AT_ONCE], sum[COLUMNS_AT_ONCE], part[COLUMNS_AT_ONCE];
@@ -231,7 +231,7 @@ INLINE void reflect_columns(const struct reduction *r, number *z, int count)
 }
 
 /* Replaces z by Q z. */
-NOINLINE void apply_reflectors(const struct reduction *r, number *z)
+NOINLINE void apply_reflectors(const struct householder *r, number *z)
 {
     ptrdiff_t j = 0;
     for (; j < r->n % COLUMNS_AT_ONCE; j++) {
