@@ -392,10 +392,10 @@ MUTATIONS = {
         "const vector least = splat(EPSILON / 4);",
         "const vector least = splat(EPSILON * 64);",
     ),
-    "sweeps of lanes that have no part in them": (
-        "src/kernels/linalg/ql_iteration.h",
-        "rotations[i].sine = select_lanes(active, sine, splat(0));",
-        "rotations[i].sine = sine;",
+    "what is taken off the diagonal": (
+        "src/kernels/linalg/eigenvalues.h",
+        "ql.diagonal[i] += ql.origin;",
+        "ql.diagonal[i] += ql.origin * 2;",
     ),
     "what vectors leave of eigenvalues": (
         "src/kernels/linalg/eigenvalues.h",

@@ -16,8 +16,8 @@ static size_t one_matrix(ptrdiff_t rows)
 enum { COLUMNS_AT_ONCE = 4 / PARTS };
 
 /* Of a column: LAPACK scales those whose squares lose digits below the range, or are near its end. */
-#define LEAST_SQUARE ((element)0x1p-900)
-#define MOST_SQUARE ((element)0x1p1000)
+#define LEAST_REFLECTED_SQUARE ((element)0x1p-900)
+#define MOST_REFLECTED_SQUARE ((element)0x1p1000)
 
 /* A matrix in the workspace, and how many numbers its rows have. */
 struct lane_rows {
@@ -98,7 +98,8 @@ INLINE number make_reflection(const struct lane_rows *a, ptrdiff_t m, ptrdiff_t 
     }
     const vector_mask reflects = rest != splat(0);
     const vector square = real_part(number_of_sum(added_sums(&even, &odd)));
-    *left |= reflects & ~((square > splat(LEAST_SQUARE)) & (square < splat(MOST_SQUARE)));
+    *left |= reflects &
+             ~((square > splat(LEAST_REFLECTED_SQUARE)) & (square < splat(MOST_REFLECTED_SQUARE)));
     const vector size = root(square);
     const vector_mask sign = ~(vector_mask)real_part(top) & (vector_mask)splat((element)-0.0);
     const vector diagonal = (vector)((vector_mask)size | sign);
