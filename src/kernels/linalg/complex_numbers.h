@@ -113,11 +113,6 @@ INLINE vector imaginary_square(number x)
     return x.im * x.im;
 }
 
-INLINE number sum_of_numbers(number a, number b)
-{
-    return (number){a.re + b.re, a.im + b.im};
-}
-
 /* Whether products are better summed by two before they are subtracted: of four parts, not all can be fused
  * with one difference. */
 #define PAIRS_ARE_EXACTER(n) ((n) > 4)

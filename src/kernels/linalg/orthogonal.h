@@ -13,7 +13,7 @@ static size_t one_matrix(ptrdiff_t rows)
 }
 
 /* Columns that are reflected together: enough sums to hide the latency of one, few enough for registers. */
-enum { COLUMNS_AT_ONCE = 4 / PARTS };
+enum { REFLECTED_AT_ONCE = 4 / PARTS };
 
 /* Of a column: LAPACK scales those whose squares lose digits below the range, or are near its end. */
 #define LEAST_REFLECTED_SQUARE ((element)0x1p-900)
@@ -35,8 +35,8 @@ INLINE number reflected(number x, number v, number share)
 INLINE void reflect_together(ptrdiff_t k, ptrdiff_t m, number factor, const struct lane_rows *a,
                              ptrdiff_t j, int width)
 {
-    number_sum sums[COLUMNS_AT_ONCE];
-    number shares[COLUMNS_AT_ONCE];
+    number_sum sums[REFLECTED_AT_ONCE];
+    number shares[REFLECTED_AT_ONCE];
     const ptrdiff_t step = a->step;
     number *first = a->at + k * step, *const end = a->at + m * step;
     UNROLL for (int c = 0; c < width; c++)
@@ -69,10 +69,10 @@ static void reflect(ptrdiff_t k, ptrdiff_t m, number factor, const struct lane_r
                     ptrdiff_t columns)
 {
     ptrdiff_t j = k + 1;
-    for (; j + COLUMNS_AT_ONCE <= columns; j += COLUMNS_AT_ONCE) {
-        reflect_together(k, m, factor, a, j, COLUMNS_AT_ONCE);
+    for (; j + REFLECTED_AT_ONCE <= columns; j += REFLECTED_AT_ONCE) {
+        reflect_together(k, m, factor, a, j, REFLECTED_AT_ONCE);
     }
-    if (COLUMNS_AT_ONCE > 2 && j + 2 <= columns) {
+    if (REFLECTED_AT_ONCE > 2 && j + 2 <= columns) {
         reflect_together(k, m, factor, a, j, 2);
         j += 2;
     }

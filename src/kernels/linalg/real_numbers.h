@@ -107,11 +107,6 @@ INLINE vector imaginary_square(number x)
     return splat(0);
 }
 
-INLINE number sum_of_numbers(number a, number b)
-{
-    return a + b;
-}
-
 /* Whether products are better summed by two before they are subtracted. A fused product is not rounded, but
  * each difference is, to more than the sum. */
 #define PAIRS_ARE_EXACTER(n) ((n) > 8)
