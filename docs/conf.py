@@ -198,6 +198,8 @@ html_theme_options = {
     "pygments_dark_style": "github-dark",
 }
 without_sidebar = ["index", "start", "figures", "comparison", "changes", "security", "examples/*"]
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
 html_sidebars = {page: [] for page in without_sidebar}
 highlight_language = "none"  # of blocks that name none
 html_show_sourcelink = False
