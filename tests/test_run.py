@@ -556,7 +556,7 @@ class TestStartupFile:
         said = printed(own.command("remove-startup"))
         assert all(str(file) in said and not file.exists() for file in files)
         assert printed(own.command("remove-startup")) == "there is no start-up file"
-        assert "startup        None\n" in printed(own.command("info")) + "\n"
+        assert "startup        none\n" in printed(own.command("info")) + "\n"
 
     def test_of_the_user(self, tmp_path):
         own = Environment(tmp_path, system_site_packages=True)

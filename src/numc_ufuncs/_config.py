@@ -327,5 +327,5 @@ def show_config():
     version ...
     """
     for name, value in info().items():
-        shown = ", ".join(value) if isinstance(value, list) else value
+        shown = ", ".join(value) if isinstance(value, list) else "none" if value is None else value
         print(f"{name:14} {shown}")
