@@ -421,8 +421,8 @@ nc.add(x, 1.0)
 
 WORKER_STATE = """
 def worker_state():
-    workers = [t for t in os.listdir("/proc/self/task") if int(t) != os.getpid()]
-    with open(f"/proc/self/task/{workers[0]}/stat") as file:
+    newest = max(map(int, os.listdir("/proc/self/task")))  # an emulator has threads of its own
+    with open(f"/proc/self/task/{newest}/stat") as file:
         return file.read().rpartition(")")[2].split()[0]
 import time
 _numc_test.set_parallel_threshold(1)
@@ -459,13 +459,14 @@ def test_surplus_workers_end():
     code = (
         "def threads(): return len(os.listdir('/proc/self/task'))\n"
         "_numc_test.set_parallel_threshold(1)\n"
+        "others = threads()\n"  # this one, and one of an emulator
         "with nc.config(threads=100): nc.add(np.ones(100_000), 1)\n"
-        "most = threads()\n"
-        "while threads() > 2: nc.add(np.ones(1000), 1)\n"  # a hang fails
+        "most = threads() - others\n"
+        "while threads() > others + 1: nc.add(np.ones(1000), 1)\n"  # a hang fails
         "print(json.dumps(most))"
     )
     most, _ = run(code, OPENBLAS_NUM_THREADS="1", NUMC_NUM_THREADS="2")
-    assert most == 100
+    assert most == 99
 
 
 def test_rounding_mode_reaches_the_workers(threads_always):
