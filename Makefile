@@ -1,6 +1,7 @@
-# make bench | test | wheel | lint | docs | asv | asv-pages | clean. Everything is installed into .venv,
-# nothing elsewhere. SETUP_ARGS are options of Meson, such as -Dcuda=disabled; NUMPY are the versions that
-# `make wheel` tests with, such as '2.0.* 2.2.*'; ASV_ARGS are options of `asv run`, such as '-b Linalg'.
+# make bench | test | wheel | wheel-aarch64 | lint | docs | asv | asv-pages | clean. Everything is installed
+# into .venv, nothing elsewhere. SETUP_ARGS are options of Meson, such as -Dcuda=disabled; NUMPY are the
+# versions that wheels are tested with, such as '2.0.* 2.2.*', PYTEST_ARGS the tests, such as tests/test_calls.py;
+# ASV_ARGS are options of `asv run`, such as '-b Linalg'.
 PYTHON ?= python3
 PYTEST_ARGS ?=
 SETUP_ARGS ?=
@@ -15,11 +16,13 @@ in_venv := PATH="$(venv)/bin:$$PATH"
 pip := $(in_venv) pip --disable-pip-version-check install --quiet
 # By the tools of .venv: those of a folder of its own, with another NumPy's path, are no hit of ccache.
 install := $(pip) --no-build-isolation $(SETUP_ARGS:%=-Csetup-args=%)
+for_wheel := SETUP_ARGS='$(SETUP_ARGS)' PYTEST_ARGS='$(PYTEST_ARGS)'
+numpys := $(foreach numpy,$(NUMPY),'$(numpy)')
 sphinx := $(venv)/bin/python -m sphinx --quiet --fail-on-warning --keep-going -d "$(build)-docs/doctrees"
 c_files := $(wildcard src/*/*.[ch] src/*/*/*.[ch] src/*/*/*.cu src/*/_template/src/*/*.c tests/*/*.[ch])
 c_files += $(wildcard $(addprefix examples/tutorial/*/*.,c h cpp cu cuh))
 
-.PHONY: bench test wheel lint docs asv asv-pages clean system install-test install-bench install-docs
+.PHONY: bench test wheel wheel-aarch64 lint docs asv asv-pages clean system install-test install-bench install-docs
 .DELETE_ON_ERROR:
 
 bench: install-bench
@@ -32,7 +35,10 @@ test: install-test
 	$(in_venv) pytest $(PYTEST_ARGS)
 
 wheel: system
-	SETUP_ARGS='$(SETUP_ARGS)' PYTEST_ARGS='$(PYTEST_ARGS)' tools/wheel.sh "$(PYTHON)" $(foreach numpy,$(NUMPY),'$(numpy)')
+	$(for_wheel) tools/wheel.sh "$(PYTHON)" $(numpys)
+
+wheel-aarch64: system
+	$(for_wheel) tools/wheel_aarch64.sh $(numpys)
 
 lint: $(venv)/bin/meson
 	@tools/check_system.sh "$(PYTHON)" clang-format cppcheck

@@ -13,6 +13,7 @@ import warnings
 
 import numpy as np
 import pytest
+from checks import STACK_BYTES
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from numpy._core.tests import test_multiarray
@@ -323,7 +324,7 @@ def test_large(code):
 
 
 def test_small_stacks_of_threads():
-    """64 KiB are enough, as for NumPy's own loops. In a process of its own: it would crash."""
+    """STACK_BYTES are enough, as for NumPy's own loops. In a process of its own: it would crash."""
     code = (
         "import threading, numpy as np, numc_ufuncs as nc\n"
         "def products():\n"
@@ -334,7 +335,7 @@ def test_small_stacks_of_threads():
         "                for y in (b, np.asfortranarray(b)):\n"
         "                    done.append(nc.matmul(x, y).shape)\n"
         "done = []\n"
-        "threading.stack_size(65536)\n"
+        f"threading.stack_size({STACK_BYTES})\n"
         "for threads in (1, 2):\n"
         "    nc.set_config(threads=threads)\n"
         "    thread = threading.Thread(target=products)\n"

@@ -196,6 +196,15 @@ def test_wheels_are_small(tmp_path):
     assert "more than 5000000" in problem
 
 
+@pytest.mark.parametrize(
+    ("tags", "found"), [("2_17", 0), ("2_28", 0), ("2_34", 1), ("2_34.2_17", 0)]
+)
+def test_wheels_are_for_old_glibcs(tmp_path, tags, found):
+    tags = ".".join(f"manylinux_{tag}_aarch64" for tag in tags.split("."))
+    problems = wheel_problems(tmp_path / f"x-1-cp311-cp311-{tags}.whl")
+    assert ["glibc 2.34" in problem for problem in problems] == [True] * found
+
+
 @pytest.mark.skipif(shutil.which("nm") is None, reason="no nm")
 def test_names_of_newer_glibcs_are_seen(tmp_path):
     source, library = tmp_path / "x.c", tmp_path / "x.so"

@@ -3,6 +3,7 @@
 python tools/check_wheel.py WHEEL
 """
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -10,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 MOST_BYTES = 5_000_000  # without CUDA
+NEWEST_GLIBC = 28  # 2.28: what manylinux_2_28 allows
 
 # What Python gives, and weak names that GCC's start files ask for.
 UNVERSIONED = ("Py", "_Py", "_ITM_", "__gmon_start__", "__cxa_finalize")
@@ -35,6 +37,9 @@ def problems(wheel):
         print(f"{wheel.name}: {size / 1e6:.2f} MB, {what}")
         if size > MOST_BYTES and not with_cuda:
             yield f"{size} bytes are more than {MOST_BYTES}"
+        needed = re.findall(r"manylinux_2_(\d+)_", wheel.name)
+        if needed and min(map(int, needed)) > NEWEST_GLIBC:
+            yield f"it needs glibc 2.{min(map(int, needed))}, and 2.{NEWEST_GLIBC} is to do"
         for name in sorted({*names} - {*grafted}):
             missing = unversioned(archive.extract(name, folder))
             if missing:

@@ -1,10 +1,10 @@
 """Libraries to link with instead of the C library's own, so that the result runs on an older one.
 
-    python tools/old_glibc.py VERSION FOLDER     then link with -LFOLDER; needs ziglang of PyPI
+    python tools/old_glibc.py VERSION FOLDER [PROCESSOR]     then link with -LFOLDER
 
-Zig has a table of the symbols of each glibc, with their versions. To link for one, it makes
-libraries that have these symbols and no code, and leaves them in its cache, together with the
-functions that glibc itself links statically. Other linkers can use them as well.
+Zig (ziglang of PyPI) knows the symbols of each glibc, with their versions. To link for one,
+it makes libraries that have these symbols and no code, and leaves them in its cache, together with
+the functions that glibc itself links statically. Other linkers can use them as well.
 """
 
 import platform
@@ -42,7 +42,7 @@ int __isoc23_sscanf(const char *text, const char *format, ...)
 """
 
 
-def make(version, folder):
+def make(version, folder, processor):
     """Linkers look for libx.so, where packages say -lx; libc.so is a script, as glibc's is."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
@@ -54,7 +54,7 @@ def make(version, folder):
             command = [sys.executable, "-m", "ziglang", *arguments]
             subprocess.run(command, cwd=cache, env=environment, check=True)
 
-        target = ["-target", f"{platform.machine()}-linux-gnu.{version}"]
+        target = ["-target", f"{processor}-linux-gnu.{version}"]
         compiler = ["cc", *target, "-O2", "-fPIC", "-fvisibility=hidden"]
         zig(*compiler, "-c", "renamed.c", "-o", "renamed.o")
         zig(*compiler, "-shared", "renamed.o", "-o", "renamed.so")
@@ -75,4 +75,4 @@ def make(version, folder):
 
 
 if __name__ == "__main__":
-    make(sys.argv[1], Path(sys.argv[2]))
+    make(sys.argv[1], Path(sys.argv[2]), *(sys.argv[3:] or [platform.machine()]))
