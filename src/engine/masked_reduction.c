@@ -105,7 +105,7 @@ static void run_pieces(const struct masked_split *split, ptrdiff_t block)
             data + first * along.step + offset_of(&split->reduced, 1, i / pieces, false);
         blend_items(kernel->item_size, piece, from, along.step, mask_of(masked, from),
                     mask_step_of(masked, along.step), masked->neutral, n);
-        kernel->reduce_each(kernel, piece, item, n, 0, 1, false, i > begin ? sum : total);
+        kernel->reduce_each(kernel, piece, item, n, 0, 1, i > begin ? sum : total);
         if (i > begin) {
             kernel->combine(kernel, total, sum, kernel->sum_size);
         }

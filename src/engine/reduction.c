@@ -80,12 +80,12 @@ static void run_results(const struct reduction_split *split, ptrdiff_t block, ch
                 const struct elements all =
                     elements_of(reduction, data + k * axis.step, call, scratch);
                 reduction->kernel->reduce_each(reduction->kernel, all.data, all.step, all.n, 0, 1,
-                                               false, sums + (size_t)k * sum_size);
+                                               sums + (size_t)k * sum_size);
             }
         } else {
             const struct elements all = elements_of(reduction, data, call, scratch);
             reduction->kernel->reduce_each(reduction->kernel, all.data, all.step, all.n, axis.step,
-                                           n, split->from_memory, sums);
+                                           n, sums);
         }
         store_results(reduction, sums, out, n, reduction->onto || call > 0);
     }
@@ -141,7 +141,6 @@ static void run_elements(const struct reduction_split *split, ptrdiff_t block, c
     const struct elements all =
         half_of(reduction, elements_of(reduction, data, call, scratch), split->halvings, half);
     reduction->kernel->reduce_each(reduction->kernel, all.data, all.step, all.n, 0, 1,
-                                   split->from_memory && !is_gathered(reduction),
                                    split->partials + (size_t)block * reduction->kernel->sum_size);
 }
 

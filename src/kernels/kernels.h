@@ -68,12 +68,11 @@ struct reduction_kernel {
     int final;       /* bools: the result that ends a search; -1: none */
     bool zeros_tie;  /* which zero results depends on the order, where there are both */
     const struct conversion_kernel *conversions; /* up to a row of NULL; NULL: there are none */
-    /* `count` reductions of n > 0 elements each, which begin `next` bytes apart. `from_memory`: the
-     * operand exceeds the caches, so kernels read in the order of addresses. */
+    /* `count` reductions of n > 0 elements each, which begin `next` bytes apart. */
     void (*reduce_each)(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
-                        ptrdiff_t n, ptrdiff_t next, ptrdiff_t count, bool from_memory, void *sums);
-    /* Reduces the columns, `next` bytes apart, of rows, `step` bytes apart; `onto`: combines them with
-     * what is in `sums`. */
+                        ptrdiff_t n, ptrdiff_t next, ptrdiff_t count, void *sums);
+    /* Reduces the columns, `next` bytes apart, of rows, `step` bytes apart. `from_memory`: the operand exceeds
+     * the caches, so kernels read in the order of addresses. `onto`: combines them with what is in `sums`. */
     void (*reduce_rows)(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
                         ptrdiff_t rows, ptrdiff_t next, ptrdiff_t columns, bool from_memory,
                         bool onto, void *sums);

@@ -199,9 +199,8 @@ static void check_elements(const struct reduction_kernel *kernel, ptrdiff_t step
 {
     _Alignas(64) char each[32] = {0};
     const char *data = first_of(step, n);
-    const bool from_memory = random_below(2) != 0;
     feclearexcept(FE_ALL_EXCEPT);
-    kernel->reduce_each(kernel, data, step, n, 0, 2, from_memory, each);
+    kernel->reduce_each(kernel, data, step, n, 0, 2, each);
     expect(fetestexcept(EXCEPTIONS) == 0, "%s, n %td: raises", name_of(kernel), n);
     expect(is_right(kernel, data, step, n, true, each), "%s, step %td, n %td: wrong",
            name_of(kernel), step, n);
@@ -211,8 +210,8 @@ static void check_elements(const struct reduction_kernel *kernel, ptrdiff_t step
     if (n * parts > REDUCTION_LEAF_PARTS) {
         char other[16];
         const ptrdiff_t half = reduction_half(n * parts) / parts;
-        kernel->reduce_each(kernel, data, step, half, 0, 1, from_memory, other);
-        kernel->reduce_each(kernel, data + half * step, step, n - half, 0, 1, from_memory,
+        kernel->reduce_each(kernel, data, step, half, 0, 1, other);
+        kernel->reduce_each(kernel, data + half * step, step, n - half, 0, 1,
                             each + kernel->sum_size);
         kernel->combine(kernel, other, each + kernel->sum_size, kernel->sum_size);
         expect(memcmp(each, other, kernel->sum_size) == 0, "%s, step %td, n %td: halves differ",
@@ -271,7 +270,7 @@ static void check_segments(const struct reduction_kernel *kernel, ptrdiff_t step
         memcpy(expected, kernel->kind == 'b' ? (const void *)&alone : first, kernel->item_size);
         if (n > 1) {
             _Alignas(16) char rest[16];
-            kernel->reduce_each(kernel, first + step, step, n - 1, 0, 1, false, rest);
+            kernel->reduce_each(kernel, first + step, step, n - 1, 0, 1, rest);
             kernel->store(kernel, rest, 1, expected, 0, kernel->item_size, true);
         }
         expect(memcmp(out + k * apart, expected, kernel->item_size) == 0,
@@ -286,7 +285,7 @@ static void check_store(const struct reduction_kernel *kernel)
 {
     const ptrdiff_t item = (ptrdiff_t)kernel->item_size;
     _Alignas(64) char sums[64], out[256];
-    kernel->reduce_each(kernel, room, item, 1, item, 3, false, sums);
+    kernel->reduce_each(kernel, room, item, 1, item, 3, sums);
     for (ptrdiff_t step = item; step <= 3 * item; step += item) {
         memset(out, 0, sizeof out);
         kernel->store(kernel, sums, 3, out, step, kernel->item_size, false);

@@ -5,9 +5,9 @@
 
 static void name(reduce_each)(const struct reduction_kernel *kernel, const char *data,
                               ptrdiff_t step, ptrdiff_t n, ptrdiff_t next, ptrdiff_t count,
-                              bool from_memory, void *sums)
+                              void *sums)
 {
-    (void)kernel, (void)from_memory;
+    (void)kernel;
     uint64_t *result = sums;
     for (ptrdiff_t k = 0; k < count; k++) {
         result[k] = OF(data + k * next, step, n);
@@ -100,9 +100,6 @@ static void name(reduce_segments)(const struct reduction_kernel *kernel, const c
     for (ptrdiff_t k = 0; k < count; k++) {
         const char *first = data + bounds[k] * step;
         const ptrdiff_t n = bounds[k + 1] - bounds[k];
-        if (step == sizeof(stored)) {
-            prefetch_after(first, n * step);
-        }
         store_one(n > 1 ? OF(first, step, n) : value_at(first), out + k * out_step, out_size);
     }
 }

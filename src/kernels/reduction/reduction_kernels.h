@@ -27,15 +27,4 @@ extern const struct reduction_kernel REDUCTION(multiply, int8), REDUCTION(multip
 /* Up to here a row's accumulators stay in the first-level cache, and rows are added one at a time. */
 enum { SHORT_ROW_BYTES = 8192 };
 
-enum { PREFETCHED_BYTES = 4096 /* ahead, from memory */, PREFETCHED_SEGMENT_BYTES = 1024 };
-
-/* Segments that follow each other in memory are read as if they were one: hardware prefetchers begin anew
- * with each page. The leaves of longer ones are prefetched as they are added. */
-INLINE void prefetch_after(const char *segment, ptrdiff_t bytes)
-{
-    for (ptrdiff_t at = 0; at < bytes && at < PREFETCHED_SEGMENT_BYTES; at += LINE_BYTES) {
-        __builtin_prefetch(segment + at + PREFETCHED_BYTES);
-    }
-}
-
 #endif

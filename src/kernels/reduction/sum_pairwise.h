@@ -27,55 +27,41 @@ INLINE sum sum_rest(sum result, const char *data, ptrdiff_t parts)
     return result;
 }
 
-INLINE line sum_lines(line result, const char *data, ptrdiff_t lines, bool from_memory)
+INLINE line sum_lines(line result, const char *data, ptrdiff_t lines)
 {
     const char *const end = data + lines * LINE_STORED_BYTES;
 #pragma GCC unroll 8
     for (; data < end; data += LINE_STORED_BYTES) {
-        if (from_memory) {
-            __builtin_prefetch(data + PREFETCHED_BYTES);
-        }
         result = plus(result, load(data));
     }
     return result;
 }
 
-INLINE sum sum_leaf(const char *data, ptrdiff_t parts, bool from_memory)
+INLINE sum sum_leaf(const char *data, ptrdiff_t parts)
 {
     if (parts < SUMS) {
         return sum_rest(load_sum(data), data + PARTS * sizeof(stored), parts - PARTS);
     }
-    const line result =
-        sum_lines(load(data), data + LINE_STORED_BYTES, parts / SUMS - 1, from_memory);
+    const line result = sum_lines(load(data), data + LINE_STORED_BYTES, parts / SUMS - 1);
     return sum_rest(fold(result), data + parts / SUMS * LINE_STORED_BYTES, parts % SUMS);
 }
 
 /* Leaves are added in the order of addresses, which hardware prefetchers follow best; the processor
- * overlaps the latencies of several. */
-INLINE sum sum_halves(const char *data, ptrdiff_t parts, bool from_memory,
-                      sum (*sum_half)(const char *, ptrdiff_t))
+ * overlaps the latencies of several. C leaves it open which operand of a call is computed first: each half is a
+ * statement. */
+NOINLINE sum sum_contiguous(const char *data, ptrdiff_t parts)
 {
     if (parts <= REDUCTION_LEAF_PARTS) {
-        return sum_leaf(data, parts, from_memory);
+        return sum_leaf(data, parts);
     }
     const ptrdiff_t half = reduction_half(parts);
     const char *const second = data + half * (ptrdiff_t)sizeof(stored);
     if (parts - half <= REDUCTION_LEAF_PARTS) {
-        return plus_sum(sum_leaf(data, half, from_memory),
-                        sum_leaf(second, parts - half, from_memory));
+        const sum first = sum_leaf(data, half);
+        return plus_sum(first, sum_leaf(second, parts - half));
     }
-    const sum first = sum_half(data, half);
-    return plus_sum(first, sum_half(second, parts - half));
-}
-
-NOINLINE sum sum_contiguous(const char *data, ptrdiff_t parts)
-{
-    return sum_halves(data, parts, false, sum_contiguous);
-}
-
-NOINLINE sum sum_from_memory(const char *data, ptrdiff_t parts)
-{
-    return sum_halves(data, parts, true, sum_from_memory);
+    const sum first = sum_contiguous(data, half);
+    return plus_sum(first, sum_contiguous(second, parts - half));
 }
 
 /* Gathers strided elements, in the order of memory. */
@@ -177,7 +163,7 @@ NOINLINE sum sum_strided(const char *data, ptrdiff_t step, ptrdiff_t n)
 }
 
 static void reduce_each(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
-                        ptrdiff_t n, ptrdiff_t next, ptrdiff_t count, bool from_memory, void *sums)
+                        ptrdiff_t n, ptrdiff_t next, ptrdiff_t count, void *sums)
 {
     (void)kernel;
     sum *result = sums;
@@ -194,7 +180,7 @@ static void reduce_each(const struct reduction_kernel *kernel, const char *data,
         } else if (!is_contiguous) {
             result[k] = sum_strided(first, step, n);
         } else {
-            result[k] = from_memory ? sum_from_memory(first, parts) : sum_contiguous(first, parts);
+            result[k] = sum_contiguous(first, parts);
         }
     }
 }

@@ -12,8 +12,7 @@ INLINE sum sum_of(const char *data, ptrdiff_t step, ptrdiff_t n, bool is_contigu
 {
     const ptrdiff_t parts = n * PARTS;
     if (is_contiguous) {
-        return parts <= REDUCTION_LEAF_PARTS ? sum_leaf(data, parts, false)
-                                             : sum_from_memory(data, parts);
+        return parts <= REDUCTION_LEAF_PARTS ? sum_leaf(data, parts) : sum_contiguous(data, parts);
     }
     if (parts >= SUMS) {
         return sum_strided(data, step, n);
@@ -31,9 +30,6 @@ INLINE void sum_segments(const char *data, ptrdiff_t step, const ptrdiff_t bound
     for (ptrdiff_t k = 0; k < count; k++) {
         const char *first = data + bounds[k] * step;
         const ptrdiff_t n = bounds[k + 1] - bounds[k];
-        if (is_contiguous) {
-            prefetch_after(first, n * PARTS * (ptrdiff_t)sizeof(stored));
-        }
         if (n <= 1) {
             memcpy(out + k * out_step, first, PARTS * sizeof(stored));
             continue;
