@@ -116,7 +116,7 @@ def _calls():
         add("svd", shape, compute_uv=False)
         add("svdvals", shape)
         for mode in ("reduced", "complete", "r"):
-            add("qr", shape, mode=mode, check="qr" if mode != "r" else "close")
+            add("qr", shape, mode=mode, check="qr" if mode != "r" else "r")
         add("pinv", shape)
         add("matrix_rank", shape)
     for p in (None, 2, -2):
@@ -125,7 +125,7 @@ def _calls():
         add("norm", tall, ord=order, axis=(-2, -1))
         add("matrix_norm", wide, ord=order, keepdims=True)
     add("svd", symmetric, hermitian=True, check="svd")
-    add("qr", tall, mode="raw")
+    add("qr", tall, mode="raw", check="raw")
     add("pinv", indefinite, hermitian=True)
     add("matrix_rank", symmetric, hermitian=True)
     add("lstsq", tall, right_sides, rcond=None, takes_stacks=False)
@@ -383,6 +383,19 @@ def check_qr(call, args, ours, theirs, bound):
     assert_small(q @ r - a, a, bound * max(*a.shape[-2:], 1), "Q R - A")
 
 
+def check_r(call, args, ours, theirs, bound):
+    """Of columns that depend on each other R itself is not known, its product with itself is."""
+    a, r = wide_of(args[0]), wide_of(ours[0])
+    assert np.array_equal(r, np.triu(r))
+    squared = adjoint(a) @ a
+    assert_small(adjoint(r) @ r - squared, squared, bound * max(*a.shape[-2:], 1), "R^H R - A^H A")
+
+
+def check_raw(call, args, ours, theirs, bound):
+    h = np.swapaxes(ours[0], -1, -2)
+    check_r(call, args, [np.triu(h[..., : ours[1].shape[-1], :])], theirs, bound)
+
+
 def check_slogdet(call, args, ours, theirs, bound):
     assert_close(ours[0], theirs[0], None, bound)
     difference = np.abs(wide_of(ours[1]) - wide_of(theirs[1]))
@@ -406,6 +419,8 @@ CHECKS = {
     "eigvals": check_eigvals,
     "svd": check_svd,
     "qr": check_qr,
+    "r": check_r,
+    "raw": check_raw,
 }
 
 

@@ -56,7 +56,7 @@ bool reduction_in_loop(const struct reduction_kernel *kernel, char **args, npy_i
 {
     bool done = false;
     if (args[0] == args[2] && steps[0] == 0 && steps[2] == 0) {
-        const struct reduction reduction = {
+        struct reduction reduction = {
             .policy = &policy_in_use,
             .kernel = kernel,
             .data = args[1],
@@ -67,6 +67,7 @@ bool reduction_in_loop(const struct reduction_kernel *kernel, char **args, npy_i
             .out_size = kernel->item_size,
             .onto = true,
         };
+        reduction.threads = reduction_threads(&reduction);
         done = reduction_compute(&reduction);
     } else if (kernel->accumulate != NULL && steps[0] == steps[2] &&
                args[2] == args[0] + steps[0]) {
