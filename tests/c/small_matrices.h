@@ -13,7 +13,7 @@
 
 #undef I
 
-enum { MOST_ORDER = 64, MOST_SMALL_ORDER = 24, MOST_SIDES = 26 };
+enum { MOST_ORDER = 64, MOST_SMALL_ORDER = 24, MOST_QUICK_ORDER = 8, MOST_SIDES = 26 };
 
 typedef long double complex exact;
 

@@ -143,9 +143,9 @@ static void run_alone(const struct problem *problem)
 }
 
 /* Of large matrices one of each kind: exact arithmetic takes long. */
-static void check_alone(const struct problem *problem)
+static void check_alone(const struct problem *problem, bool quick)
 {
-    const bool is_small = problem->n <= MOST_SMALL_ORDER;
+    const bool is_small = problem->n <= (quick ? MOST_QUICK_ORDER : MOST_SMALL_ORDER);
     for (ptrdiff_t m = 0; m < (is_small ? MATRICES : 3 * KINDS); m += is_small ? 1 : 3) {
         char *operands[MOST_OPERANDS];
         for (int i = 0; i < problem->operands; i++) {
@@ -225,7 +225,7 @@ static void check_problem(const struct problem *problem, bool quick)
     }
     memcpy(master.before, master.operands[0], MATRICES * matrix_bytes(&problem->shapes[0]));
     run_alone(problem);
-    check_alone(problem);
+    check_alone(problem, quick);
     for (int in = 0; in < SPACINGS; in++) {
         for (int out = 0; out < SPACINGS; out++) {
             if (spacings[out].repeated || (spacings[in].repeated && problem->in_place) ||
