@@ -4,6 +4,7 @@ import itertools
 import re
 import sys
 import threading
+import types
 import warnings
 from pathlib import Path
 
@@ -170,6 +171,7 @@ class pathfinder:
     DynamicLibNotFoundError = RuntimeError
     def load_nvidia_dynamic_lib(name): signal.raise_signal(SIGNAL)
 import sys; sys.modules["cuda.pathfinder"] = pathfinder
+_cuda._files = list # wherever this machine has cuBLAS
 _cuda.library = lambda: _numc_test.__file__
 _numc_test.set_fake_clock(1.0)
 nc.set_config(threads=1) # with more, it may pay to start no device
@@ -197,13 +199,33 @@ def test_what_a_signals_handler_raises_reaches_the_caller(signal, exception):
     assert right and device == "fake"
 
 
-def test_what_the_finder_raises_is_its_own(monkeypatch):
-    class Finder:
-        def load_nvidia_dynamic_lib(self, name):
-            raise KeyError(name)
+class Finder:
+    """Stands for cuda.pathfinder."""
 
-    monkeypatch.setitem(sys.modules, "cuda.pathfinder", Finder())
-    assert _cuda.blas()
+    def __init__(self, error=None):
+        self.error, self.asked = error, 0
+
+    def load_nvidia_dynamic_lib(self, name):
+        self.asked += 1
+        if self.error is not None:
+            raise self.error
+        return types.SimpleNamespace(abs_path=f"/somewhere/lib{name}.so")
+
+
+def test_the_finder_is_asked_where_no_folder_has_cublas(monkeypatch):
+    """It loads what it finds while the caller waits."""
+    finder = Finder()
+    monkeypatch.setitem(sys.modules, "cuda.pathfinder", finder)
+    monkeypatch.setattr(_cuda, "_files", lambda: ["/a/libcublas.so.13"])
+    assert _cuda.blas() == ["/a/libcublas.so.13", *_cuda.CUBLAS] and finder.asked == 0
+    monkeypatch.setattr(_cuda, "_files", list)
+    assert _cuda.blas() == ["/somewhere/libcublas.so", *_cuda.CUBLAS] and finder.asked == 1
+
+
+def test_what_the_finder_raises_is_its_own(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cuda.pathfinder", Finder(KeyError("cublas")))
+    monkeypatch.setattr(_cuda, "_files", list)
+    assert _cuda.blas() == list(_cuda.CUBLAS)
 
 
 def test_no_library_comes_from_the_working_directory(tmp_path, monkeypatch):
@@ -211,7 +233,7 @@ def test_no_library_comes_from_the_working_directory(tmp_path, monkeypatch):
     folder.mkdir(parents=True)
     (folder / "libcublas.so.13").touch()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(_cuda, "_by_pathfinder", list)  # wherever this machine has cuBLAS
+    monkeypatch.setattr(_cuda, "_by_pathfinder", list)
     for entry, found in (("", False), (".", False), (str(tmp_path), True)):
         monkeypatch.setattr("sys.path", [entry])
         files = [Path(path).resolve() for path in _cuda.blas() if "/" in path]

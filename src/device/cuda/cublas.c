@@ -56,6 +56,21 @@ static bool load_symbols(void *library, struct cublas *cublas)
     return true;
 }
 
+/* The first that has all symbols; `flags` are dlopen()'s. */
+static bool load_first(const char *const paths[], int flags, struct cublas *cublas, char *why,
+                       size_t size)
+{
+    for (; *paths != NULL; paths++) {
+        void *library = dlopen(*paths, flags | RTLD_NOW | RTLD_LOCAL);
+        if (library != NULL && load_symbols(library, cublas)) {
+            return true;
+        }
+        const char *problem = dlerror(); /* none where it only is not loaded */
+        snprintf(why, size, "%s", problem != NULL ? problem : *paths);
+    }
+    return false;
+}
+
 const struct cublas *cublas_load(const char *const paths[], char *why, size_t size)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -63,16 +78,11 @@ const struct cublas *cublas_load(const char *const paths[], char *why, size_t si
     static bool is_loaded;
     pthread_mutex_lock(&lock);
     snprintf(why, size, "no libcublas is known");
-    for (; *paths != NULL && !is_loaded; paths++) {
-        void *library = dlopen(*paths, RTLD_NOW | RTLD_LOCAL);
-        if (library == NULL) {
-            snprintf(why, size, "%s", dlerror());
-        } else if (!load_symbols(library, &loaded)) {
-            snprintf(why, size, "%s: %s", *paths, dlerror());
-        } else {
-            loaded.environment_changes_results = environment_changes_results();
-            is_loaded = true;
-        }
+    if (!is_loaded) {
+        /* One that the process has already, such as CuPy's, before a second copy of it. */
+        is_loaded = load_first(paths, RTLD_NOLOAD, &loaded, why, size) ||
+                    load_first(paths, 0, &loaded, why, size);
+        loaded.environment_changes_results = environment_changes_results();
     }
     pthread_mutex_unlock(&lock);
     return is_loaded ? &loaded : NULL;
