@@ -76,7 +76,7 @@ static bool suits_kernel(const struct matmul_dtype *dtype, const struct product 
     if (dtype->has_blas) {
         return suits_float_kernel(dtype, x, muls);
     }
-    return x->k == 0 || muls > (x->n == 1 ? TINY_VECTOR_MULS : TINY_MULS);
+    return x->k == 0 || muls * (double)x->batch > (x->n == 1 ? TINY_VECTOR_MULS : TINY_MULS);
 }
 
 /* Few large products are split themselves; of many small ones the stack is. `ns`: of one. */
@@ -201,9 +201,8 @@ static enum matmul_way way_of(const struct matmul_kernel *kernel, const struct p
 {
     const bool packing_pays_early = kernel->kind == 'e' || kernel->is_scalar;
     const bool is_vector = x->m == 1 || x->n == 1;
-    const bool is_thin = kernel->kind == 'i'
-                             ? x->m <= THIN_SIDE || x->n <= THIN_SIDE || x->k <= THIN_SIDE
-                             : kernel->is_scalar && is_vector;
+    const bool is_thin = kernel->kind == 'i' ? matmul_direct_gains((ptrdiff_t)kernel->item_size, x)
+                                             : kernel->is_scalar && is_vector;
     if (kernel->kind == 'b') {
         return MATMUL_BOOL;
     }

@@ -40,7 +40,11 @@ enum {
     /* ---- packed or not ---- */
     DIRECT_MULS = 32 * 32 * 32,
     DIRECT_ELEMENT_MULS = 4 * 4 * 4, /* where the unpacked kernel goes element by element */
-    THIN_SIDE = 4, /* so few rows, columns or multiplications are not worth packing */
+    THIN_SIDE = 4, /* so few rows or columns of integers are not worth packing */
+    /* Nor are, of integers, so many of both; of 16 bits or more, three or two times as many of one (`thin`). */
+    THIN_MOST_SIDE = 12,
+    THIN_MOST_K = 8,
+    THIN_NEAR_BYTES = 1 << 20, /* of what rows are read of several times: the second level */
     /* Kernels of large tiles (AMX) pay from here on, at half of their speed where 33 rows take two tiles. */
     LARGE_MULS = 96 * 96 * 96,
     LARGE_SIDE = 32,
@@ -74,6 +78,7 @@ enum {
     COPY_MOST_BYTES = 512 << 10,
     COPY_LEAST_ROW_BYTES = 16, /* shorter rows are not worth vectors */
     COPY_LONG_DOT = 32,
+    DOTS_MOST_COLUMNS = 7, /* more are half a vector of bytes, or several */
     COPY_MOST_ASPECT = 16, /* columns for each row that reads the copy again, of floats */
 
     /* ---- blocks; any from a half to four times as large made no difference beyond the noise ---- */

@@ -7,8 +7,6 @@
 #include "sizes.h"
 #include "threads/region.h"
 
-#include <stdbool.h>
-
 /* Vectors need contiguous columns of b and of c, or contiguous k of a and b. */
 struct copies {
     bool a, b;
@@ -28,9 +26,13 @@ static struct copies copies_for(const struct matmul_kernel *kernel, const struct
         (x->k >= COPY_LONG_DOT || !rows_are_vectors)) {
         return none;
     }
-    if (kernel->kind == 'i' && x->n <= THIN_SIDE && x->k >= COPY_LONG_DOT && a_suits && b_suits &&
+    const bool gains_by_dots = kernel->kind == 'i' && x->k >= COPY_LONG_DOT;
+    if (gains_by_dots && x->n <= DOTS_MOST_COLUMNS && a_suits && b_suits &&
         !(has_rows && x->m <= THIN_SIDE)) {
         return (struct copies){x->a.column_step != size, x->b.row_step != size, true};
+    }
+    if (gains_by_dots && x->m <= THIN_MOST_SIDE && x->n > 1 && x->b.row_step == size && !has_rows) {
+        return (struct copies){.a = true, .for_dots = true};
     }
     if (has_rows) {
         return none;
@@ -93,6 +95,21 @@ void matmul_direct(const struct matmul_kernel *kernel, const struct product *pro
 static bool is_cut_by_columns(const struct matmul_kernel *kernel, const struct product *x)
 {
     return x->n >= x->m && kernel->kind != 'f';
+}
+
+/* A byte or two gain more by packing: one instruction multiplies several. */
+bool matmul_direct_gains(ptrdiff_t size, const struct product *x)
+{
+    if (x->m <= THIN_SIDE || x->n <= THIN_SIDE || x->k <= THIN_MOST_K ||
+        (x->m <= THIN_MOST_SIDE && x->n <= THIN_MOST_SIDE)) {
+        return true;
+    }
+    const ptrdiff_t side = size_min(THIN_SIDE * size, THIN_MOST_SIDE);
+    const bool has_dots = x->k >= COPY_LONG_DOT;
+    const bool has_rows = x->b.column_step == size && x->c.column_step == size &&
+                          (double)x->k * (double)x->n * (double)size <= THIN_NEAR_BYTES;
+    return (x->n <= side && has_dots && x->a.column_step == size) ||
+           (x->m <= side && (has_rows || (has_dots && x->b.row_step == size)));
 }
 
 struct cut_product {

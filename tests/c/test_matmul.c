@@ -166,9 +166,12 @@ static void packed_product(const struct matmul_kernel *kernel, const struct prod
 static void compare(const struct matmul_kernel *kernel, const char *isa, bool packed)
 {
     const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
+    const bool thin = !packed && random_below(2) != 0;
     const ptrdiff_t m = 1 + (ptrdiff_t)random_below(packed ? (size_t)kernel->rows : 20);
-    const ptrdiff_t n = 1 + (ptrdiff_t)random_below(packed ? (size_t)kernel->columns : 140);
-    const ptrdiff_t k = (packed ? 2 * kernel->group : 1) + (ptrdiff_t)random_below(70);
+    const ptrdiff_t n = 1 + (ptrdiff_t)random_below(packed ? (size_t)kernel->columns
+                                                    : thin ? 4
+                                                           : 140);
+    const ptrdiff_t k = (packed ? 2 * kernel->group : 1) + (ptrdiff_t)random_below(thin ? 12 : 70);
     struct product x = random_matrices(m, k, n, size);
     memset(room_c, 0x5a, sizeof room_c / 8);
     memcpy(expected, room_c, sizeof room_c / 8);

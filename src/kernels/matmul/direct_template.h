@@ -5,20 +5,7 @@
  *   FUSED               floats: add_product(c, a, b) is c + a * b, rounded once; add_products_16(),
  *                       _32() and _64() are the same for vectors of that many bytes */
 
-INLINE wide sum_of_products(const char *a, const char *b, ptrdiff_t a_step, ptrdiff_t b_step,
-                            ptrdiff_t k)
-{
-    wide sum = 0;
-    for (ptrdiff_t i = 0; i < k; i++) {
-        const wide x = *(const element *)(a + i * a_step), y = *(const element *)(b + i * b_step);
-#if defined(FUSED)
-        sum = add_product(sum, x, y);
-#else
-        sum += x * y;
-#endif
-    }
-    return sum;
-}
+#include "direct_dots.h"
 
 #define BLOCK_VECTOR_BYTES 16
 #define LANE short_lane
@@ -106,29 +93,14 @@ static void compute_by_vectors(const struct product *x)
     }
 }
 
-/* Called with constant steps where vectors pay: the compiler vectorizes sums of integers. */
-INLINE void compute_by_dots(const struct product *x, ptrdiff_t a_step, ptrdiff_t b_step)
-{
-    for (ptrdiff_t row = 0; row < x->m; row++) {
-        for (ptrdiff_t column = 0; column < x->n; column++) {
-            *(element *)(x->c.data + row * x->c.row_step + column * x->c.column_step) =
-                (element)sum_of_products(x->a.data + row * x->a.row_step,
-                                         x->b.data + column * x->b.column_step, a_step, b_step,
-                                         x->k);
-        }
-    }
-}
-
 static void compute_directly(const struct product *x)
 {
     const ptrdiff_t size = sizeof(element);
     if (x->b.column_step == size && x->c.column_step == size && x->n > 1 &&
         x->n * size >= NARROWEST) {
         compute_by_vectors(x);
-    } else if (x->a.column_step == size && x->b.row_step == size && x->k >= 16) {
-        compute_by_dots(x, size, size);
     } else {
-        compute_by_dots(x, x->a.column_step, x->b.row_step);
+        compute_by_dots(x);
     }
 }
 

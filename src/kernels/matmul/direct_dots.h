@@ -1,0 +1,126 @@
+/* The part of direct_template.h for columns that are not contiguous: each sum by itself, in ascending order
+ * of k. */
+#include "product_steps.h"
+
+enum { DOT_ROWS = 4, DOT_SHORT = 8, DOT_VECTORS = 16 };
+
+INLINE wide add_to_dot(wide sum, wide a, wide b)
+{
+#if defined(FUSED)
+    return add_product(sum, a, b);
+#else
+    return sum + a * b;
+#endif
+}
+
+/* A column of c, of a constant k: that of b stays in registers. */
+INLINE void short_dots(const struct product *x, ptrdiff_t column, int k, ptrdiff_t a_step)
+{
+    const char *a = x->a.data, *b = x->b.data + column * x->b.column_step;
+    char *c = x->c.data + column * x->c.column_step;
+    const ptrdiff_t a_row = x->a.row_step, c_row = x->c.row_step;
+    wide factor[DOT_SHORT];
+#pragma GCC unroll 8
+    for (int i = 0; i < k; i++) {
+        factor[i] = *(const element *)(b + i * x->b.row_step);
+    }
+    for (ptrdiff_t rows = x->m; rows > 0; rows--, a += a_row, c += c_row) {
+        wide sum = 0;
+#pragma GCC unroll 8
+        for (int i = 0; i < k; i++) {
+            sum = add_to_dot(sum, *(const element *)(a + i * a_step), factor[i]);
+        }
+        *(element *)c = (element)sum;
+    }
+}
+
+INLINE void short_dots_of(const struct product *x, ptrdiff_t column, ptrdiff_t a_step)
+{
+    switch (x->k) {
+    case 1:
+        short_dots(x, column, 1, a_step);
+        break;
+    case 2:
+        short_dots(x, column, 2, a_step);
+        break;
+    case 3:
+        short_dots(x, column, 3, a_step);
+        break;
+    case 4:
+        short_dots(x, column, 4, a_step);
+        break;
+    case 5:
+        short_dots(x, column, 5, a_step);
+        break;
+    case 6:
+        short_dots(x, column, 6, a_step);
+        break;
+    case 7:
+        short_dots(x, column, 7, a_step);
+        break;
+    default:
+        short_dots(x, column, 8, a_step);
+    }
+}
+
+/* Several rows by one column: a sum alone would wait for each of its additions. Called with constant steps where
+ * vectors pay: the compiler vectorizes sums of integers. */
+INLINE void dots_block(const struct product *x, ptrdiff_t row, ptrdiff_t column, int rows,
+                       ptrdiff_t a_step, ptrdiff_t b_step)
+{
+    const char *a = x->a.data + row * x->a.row_step, *b = x->b.data + column * x->b.column_step;
+    const ptrdiff_t a_row = x->a.row_step, k = x->k;
+    wide sum[DOT_ROWS] = {0};
+#pragma GCC unroll 4
+    for (ptrdiff_t i = 0; i < k; i++) {
+        const wide factor = *(const element *)(b + i * b_step);
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++) {
+            sum[r] = add_to_dot(sum[r], *(const element *)(a + r * a_row + i * a_step), factor);
+        }
+    }
+    for (int r = 0; r < rows; r++) {
+        *(element *)(x->c.data + (row + r) * x->c.row_step + column * x->c.column_step) =
+            (element)sum[r];
+    }
+}
+
+INLINE void dots_of_rows(const struct product *x, ptrdiff_t a_step, ptrdiff_t b_step)
+{
+    ptrdiff_t row = 0;
+    for (; row + DOT_ROWS <= x->m; row += DOT_ROWS) {
+        for (ptrdiff_t column = 0; column < x->n; column++) {
+            dots_block(x, row, column, DOT_ROWS, a_step, b_step);
+        }
+    }
+    if (row + 2 <= x->m) {
+        for (ptrdiff_t column = 0; column < x->n; column++) {
+            dots_block(x, row, column, 2, a_step, b_step);
+        }
+        row += 2;
+    }
+    if (row < x->m) {
+        for (ptrdiff_t column = 0; column < x->n; column++) {
+            dots_block(x, row, column, 1, a_step, b_step);
+        }
+    }
+}
+
+static void compute_by_dots(const struct product *product)
+{
+    const ptrdiff_t size = sizeof(element);
+    const struct product x = product->m < product->n ? product_transposed(product) : *product;
+    if (x.k > 0 && x.k <= DOT_SHORT) {
+        for (ptrdiff_t column = 0; column < x.n; column++) {
+            if (x.a.column_step == size) {
+                short_dots_of(&x, column, size);
+            } else {
+                short_dots_of(&x, column, x.a.column_step);
+            }
+        }
+    } else if (x.a.column_step == size && x.b.row_step == size && x.k >= DOT_VECTORS) {
+        dots_of_rows(&x, size, size);
+    } else {
+        dots_of_rows(&x, x.a.column_step, x.b.row_step);
+    }
+}
