@@ -204,7 +204,7 @@ static enum matmul_way way_of(const struct matmul_kernel *kernel, const struct p
     const bool is_thin = kernel->kind == 'i' ? matmul_direct_gains((ptrdiff_t)kernel->item_size, x)
                                              : kernel->is_scalar && is_vector;
     if (kernel->kind == 'b') {
-        return MATMUL_BOOL;
+        return matmul_bool_is_direct(x) ? MATMUL_STACK : MATMUL_BOOL;
     }
     if (kernel->kind == 'f' && x->k <= SHORT_K && muls > DIRECT_MULS) {
         return MATMUL_RANGES;
@@ -265,7 +265,7 @@ void matmul_plan(struct matmul_plan *plan, const struct policy *policy,
         }
         plan->way = way_of(kernel, x, muls);
     }
-    if (plan->way == MATMUL_BOOL) {
+    if (kernel->kind == 'b') {
         plan_bool_threads(plan);
     } else {
         plan_threads(plan, muls * (kernel->is_scalar ? 1.0 : 0.05) + elements_of(x) * 0.2);
@@ -334,7 +334,7 @@ static void run_range(void *context, ptrdiff_t first, ptrdiff_t count)
     advance(&x, first);
     x.batch = count;
     if (plan->way == MATMUL_STACK) {
-        plan->kernel->stack(&x);
+        (plan->kernel->bits != NULL ? plan->kernel->bits->direct : plan->kernel->stack)(&x);
         return;
     }
     for (ptrdiff_t i = 0; i < count; i++) {

@@ -6,7 +6,7 @@
 #include "sizes.h"
 #include "threads/region.h"
 
-enum { CHUNK_ROWS = 8, CHUNK_COLUMNS = 64, WORD = 64 };
+enum { CHUNK_ROWS = 8, CHUNK_COLUMNS = 64, WORD = 64, NEAR_WORDS = COPY_TO_STACK_BYTES / 8 };
 
 /* A matrix, and its rows as bits. */
 struct bit_rows {
@@ -71,18 +71,29 @@ static bool run_packed(const struct policy *policy, struct bits_run *run, int th
     return true;
 }
 
+static void run_directly(const struct matmul_bits *kernel, struct product x)
+{
+    x.batch = 1;
+    kernel->direct(&x);
+}
+
 /* Few rows of a, by contiguous columns of b. */
 static void dots(void *context, ptrdiff_t first, ptrdiff_t count)
 {
     const struct bits_run *run = context;
     struct product x = *run->x;
-    const ptrdiff_t column = first * CHUNK_COLUMNS;
+    const ptrdiff_t column = first * CHUNK_COLUMNS, words = x.m * run->a.words;
     x.b.data += column * x.b.column_step;
     x.c.data += column * x.c.column_step;
     x.n = size_min(count * CHUNK_COLUMNS, x.n - column);
-    const struct workspace workspace = workspace_take((size_t)(x.m * run->a.words * 8));
+    uint64_t near[NEAR_WORDS];
+    if (words <= NEAR_WORDS) {
+        run->kernel->dots(&x, near);
+        return;
+    }
+    const struct workspace workspace = workspace_take((size_t)(words * 8));
     if (workspace.data == NULL) {
-        run->kernel->direct(&x);
+        run_directly(run->kernel, x);
         return;
     }
     run->kernel->dots(&x, (uint64_t *)workspace.data);
@@ -92,6 +103,11 @@ static void dots(void *context, ptrdiff_t first, ptrdiff_t count)
 static bool is_few_dots(const struct product *x)
 {
     return x->m > 1 && x->m <= MOST_DOT_ROWS && x->b.row_step == 1 && x->b.column_step != 1;
+}
+
+bool matmul_bool_is_direct(const struct product *x)
+{
+    return x->m <= MOST_DOT_ROWS && !is_few_dots(x);
 }
 
 double matmul_bool_ns(const struct product *x)
@@ -106,9 +122,11 @@ void matmul_bool(const struct policy *policy, const struct matmul_bits *kernel,
 {
     struct bits_run run = {kernel, x, rows_of(kernel, &x->a, x->m, x->k),
                            rows_of(kernel, &x->b, x->k, x->n)};
-    if (is_few_dots(x)) {
+    if (is_few_dots(x) && threads == 1) {
+        dots(&run, 0, ceiling(x->n, CHUNK_COLUMNS));
+    } else if (is_few_dots(x)) {
         region_run_ranges(policy, threads, ceiling(x->n, CHUNK_COLUMNS), 0, dots, &run);
     } else if (x->m <= MOST_DOT_ROWS || !run_packed(policy, &run, threads)) {
-        kernel->direct(x);
+        run_directly(kernel, *x);
     }
 }

@@ -5,6 +5,11 @@
 #include "kernels/matmul/matmul_kernels.h"
 #include "threads/policy.h"
 
+#include <stdbool.h>
+
+/* Whether one call of the kernel does it, for a whole stack, too. */
+bool matmul_bool_is_direct(const struct product *product);
+
 /* What a product takes on one thread, roughly. */
 double matmul_bool_ns(const struct product *product);
 

@@ -109,7 +109,7 @@ static void random_layout(ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t size, ptr
 
 static struct product random_matrices(ptrdiff_t m, ptrdiff_t k, ptrdiff_t n, ptrdiff_t size)
 {
-    struct product x = {.m = m, .k = k, .n = n};
+    struct product x = {.batch = 1, .m = m, .k = k, .n = n};
     ptrdiff_t offset;
     random_layout(m, k, size, &x.a.row_step, &x.a.column_step, &offset);
     x.a.data = room_a + GUARD + offset;
@@ -328,13 +328,24 @@ static bool truth(const struct product *x, ptrdiff_t row, ptrdiff_t column)
     return false;
 }
 
+static void expect_truth(const struct product *x)
+{
+    for (ptrdiff_t i = 0; i < x->m; i++) {
+        for (ptrdiff_t j = 0; j < x->n; j++) {
+            expected[x->c.data - room_c + i * x->c.row_step + j * x->c.column_step] =
+                truth(x, i, j);
+        }
+    }
+}
+
 enum way { PACKED, DIRECT, DOTS, WAYS };
 
 static void compare_bits(const struct matmul_bits *kernel, const char *isa, enum way way)
 {
     static const char *const names[] = {"packed", "direct", "dots"};
     const ptrdiff_t m = 1 + (ptrdiff_t)random_below(way == DOTS ? MOST_DOT_ROWS : 90);
-    const ptrdiff_t n = 1 + (ptrdiff_t)random_below(700), k = 1 + (ptrdiff_t)random_below(200);
+    const ptrdiff_t n = 1 + (ptrdiff_t)random_below(random_below(2) == 0 ? 9 : 700);
+    const ptrdiff_t k = 1 + (ptrdiff_t)random_below(random_below(4) == 0 ? 20 : 400);
     struct product x = random_matrices(m, k, n, 1);
     if (way == DOTS) {
         x.b.data = room_b + GUARD + random_below(64);
@@ -348,10 +359,18 @@ static void compare_bits(const struct matmul_bits *kernel, const char *isa, enum
     }
     memset(room_c, 2, sizeof room_c);
     memset(expected, 2, sizeof expected);
-    for (ptrdiff_t i = 0; i < m; i++) {
-        for (ptrdiff_t j = 0; j < n; j++) {
-            expected[x.c.data - room_c + i * x.c.row_step + j * x.c.column_step] = truth(&x, i, j);
-        }
+    if (way == DIRECT) {
+        x.batch = 1 + (ptrdiff_t)random_below(2);
+        x.a.batch_step = (ptrdiff_t)random_below(2);
+        x.b.batch_step = (ptrdiff_t)random_below(3);
+        x.c.batch_step = LARGEST_ROOM / 4;
+    }
+    struct product one = x;
+    for (ptrdiff_t i = 0; i < x.batch; i++) {
+        expect_truth(&one);
+        one.a.data += x.a.batch_step;
+        one.b.data += x.b.batch_step;
+        one.c.data += x.c.batch_step;
     }
     if (way == PACKED) {
         const ptrdiff_t a_words = (k + 63) / 64, b_words = (n + 63) / 64;

@@ -2,53 +2,7 @@
  * row of c, until all of its bits are set. */
 #include "matmul_kernels.h"
 
-#include "kernels/vector.h"
-
-static ptrdiff_t at_most_64(ptrdiff_t count)
-{
-    return count < 64 ? count : 64;
-}
-
-/* One bit for each of eight bytes, 1 where it is not 0: sets bit 7 of these, then gathers by multiplication. */
-INLINE uint64_t eight_true_bits(const char *from)
-{
-    uint64_t bytes;
-    memcpy(&bytes, from, sizeof bytes);
-    const uint64_t low = 0x7f7f7f7f7f7f7f7fu;
-    bytes = (((bytes & low) + low) | bytes) >> 7 & 0x0101010101010101u;
-    return bytes * 0x0102040810204080u >> 56;
-}
-
-/* The same for 64 bytes. */
-INLINE uint64_t true_bits(const char *from)
-{
-#if defined(__AVX512BW__)
-    const __m512i all = _mm512_loadu_si512(from);
-    return _mm512_test_epi8_mask(all, all);
-#elif defined(__AVX2__)
-    uint64_t bits = 0;
-    for (int i = 0; i < 2; i++) {
-        const __m256i bytes = _mm256_loadu_si256((const void *)(from + 32 * i));
-        const __m256i zeros = _mm256_cmpeq_epi8(bytes, _mm256_setzero_si256());
-        bits |= (uint64_t)(uint32_t)~_mm256_movemask_epi8(zeros) << (32 * i);
-    }
-    return bits;
-#elif defined(__x86_64__)
-    uint64_t bits = 0;
-    for (int i = 0; i < 4; i++) {
-        const __m128i bytes = _mm_loadu_si128((const void *)(from + 16 * i));
-        const __m128i zeros = _mm_cmpeq_epi8(bytes, _mm_setzero_si128());
-        bits |= (uint64_t)(uint16_t)~_mm_movemask_epi8(zeros) << (16 * i);
-    }
-    return bits;
-#else
-    uint64_t bits = 0;
-    for (int i = 0; i < 8; i++) {
-        bits |= eight_true_bits(from + 8 * i) << (8 * i);
-    }
-    return bits;
-#endif
-}
+#include "true_bits.h"
 
 /* Transposes 64 x 64 bits: swaps the off-diagonal quadrants of ever smaller squares. */
 static void transpose_bits(uint64_t words[64])
@@ -61,29 +15,6 @@ static void transpose_bits(uint64_t words[64])
             words[row + half] ^= swap;
         }
     }
-}
-
-static uint64_t few_true_bits(const char *from, ptrdiff_t step, ptrdiff_t count)
-{
-    uint64_t bits = 0;
-    ptrdiff_t i = 0;
-    for (; step == 1 && i + 8 <= count; i += 8) {
-        bits |= eight_true_bits(from + i) << i;
-    }
-    if (i > 0 && i < count) {
-        return bits | eight_true_bits(from + count - 8) << (count - 8);
-    }
-    for (; i < count; i++) {
-        bits |= (uint64_t)(from[i * step] != 0) << i;
-    }
-    return bits;
-}
-
-/* `count` <= 64 bytes of a contiguous row; may read some of the `before` bytes in front of them. */
-static uint64_t last_true_bits(const char *from, ptrdiff_t before, ptrdiff_t count)
-{
-    return before + count < 64 || count == 0 ? few_true_bits(from, 1, count)
-                                             : true_bits(from + count - 64) >> (64 - count);
 }
 
 /* The packed rows are columns in memory, contiguous across: reads along memory and transposes. */
@@ -120,56 +51,6 @@ static void pack_bits(uint64_t *bits, ptrdiff_t words, const char *from, ptrdiff
             bits[i * words + word] = step == 1 ? last_true_bits(line + before, before, left)
                                                : few_true_bits(line + before * step, step, left);
         }
-    }
-}
-
-/* Eight bits to eight bytes of 0 or 1: byte i keeps bit i of a copy and moves it to bit 0. */
-INLINE uint64_t eight_bytes(uint64_t bits)
-{
-    const uint64_t bytes = (bits & 0xff) * 0x0101010101010101u & 0x8040201008040201u;
-    return (bytes + 0x7f7f7f7f7f7f7f7fu) >> 7 & 0x0101010101010101u;
-}
-
-INLINE void unpack_64_bits(char *to, uint64_t bits)
-{
-#if defined(__AVX512BW__)
-    _mm512_storeu_si512(to, _mm512_maskz_set1_epi8(bits, 1));
-#elif defined(__AVX2__)
-    const __m256i byte_of =
-        _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
-    const __m256i bit_of = _mm256_set1_epi64x((long long)0x8040201008040201u);
-    for (int i = 0; i < 2; i++) {
-        const __m256i bytes = _mm256_set1_epi32((int)(bits >> (32 * i)));
-        const __m256i kept = _mm256_and_si256(_mm256_shuffle_epi8(bytes, byte_of), bit_of);
-        const __m256i ones = _mm256_min_epu8(kept, _mm256_set1_epi8(1));
-        _mm256_storeu_si256((void *)(to + 32 * i), ones);
-    }
-#else
-    for (int i = 0; i < 8; i++) {
-        const uint64_t bytes = eight_bytes(bits >> (8 * i));
-        memcpy(to + 8 * i, &bytes, sizeof bytes);
-    }
-#endif
-}
-
-static void unpack_bits(char *to, ptrdiff_t step, uint64_t bits, ptrdiff_t count)
-{
-    if (step == 1 && count == 64) {
-        unpack_64_bits(to, bits);
-        return;
-    }
-    ptrdiff_t i = 0;
-    for (; step == 1 && i + 8 <= count; i += 8) {
-        const uint64_t bytes = eight_bytes(bits >> i);
-        memcpy(to + i, &bytes, sizeof bytes);
-    }
-    if (i > 0 && i < count) {
-        const uint64_t bytes = eight_bytes(bits >> (count - 8));
-        memcpy(to + count - 8, &bytes, sizeof bytes);
-        return;
-    }
-    for (; i < count; i++) {
-        to[i * step] = (char)(bits >> i & 1);
     }
 }
 
@@ -230,23 +111,28 @@ static void multiply_bits(const uint64_t *a, ptrdiff_t a_words, const uint64_t *
     }
 }
 
-/* Dot products with up to 16 rows of a, 64 k at a time. Rows of a are packed on demand: sums mostly end early. */
+/* Dot products with up to 16 rows of a, 64 k at a time. Where many elements are true, the first 16 decide nearly
+ * every sum: rows of a are packed no further than they are needed. */
 INLINE void dots_of_rows(const struct product *matrices, uint64_t *a, ptrdiff_t m)
 {
+    enum { FIRST = 16 };
     /* A local copy: stores to c, bytes, could alias the struct. */
     const struct product x = *matrices;
-    const ptrdiff_t words = (x.k + 63) / 64;
+    const ptrdiff_t words = (x.k + 63) / 64, firsts = x.k > FIRST ? FIRST : 0;
     const unsigned all = (1u << m) - 1;
     const char *b = x.b.data;
     char *c = x.c.data;
     ptrdiff_t packed = 0;
-    /* k = 0 by itself: where most elements are true, it decides, as in NumPy's loop. */
-    unsigned first = 0;
-    for (ptrdiff_t row = 0; row < m && x.k > 0; row++) {
-        first |= (unsigned)(x.a.data[row * x.a.row_step] != 0) << row;
+    uint64_t first[MOST_DOT_ROWS];
+    for (ptrdiff_t row = 0; row < m; row++) {
+        first[row] = few_true_bits(x.a.data + row * x.a.row_step, x.a.column_step, firsts);
     }
     for (ptrdiff_t column = 0; column < x.n; column++) {
-        unsigned found = x.k > 0 && *b != 0 ? first : 0;
+        unsigned found = 0;
+        const uint64_t of_b = few_true_bits(b, 1, firsts);
+        for (ptrdiff_t row = 0; row < m; row++) {
+            found |= (unsigned)((first[row] & of_b) != 0) << row;
+        }
         for (ptrdiff_t word = 0; word < words && found != all; word++) {
             const ptrdiff_t before = 64 * word, count = at_most_64(x.k - before);
             uint64_t *const rows = a + word * m;
@@ -289,63 +175,150 @@ static void dots_of_bits(const struct product *x, uint64_t *a)
     }
 }
 
-/* NumPy's loop: each sum ends at the first true product. */
-static void by_elements_bool(const struct product *x, ptrdiff_t from_column)
+/* ---- columns of any steps ---- */
+
+enum { FIRST_MET = 16, MOST_MET = 256, TOGETHER = 4 };
+
+/* Where b has elements that true ones of a row of a meet, in bytes; a multiple of TOGETHER of them, the last of which
+ * are repeated. */
+INLINE ptrdiff_t elements_met(const struct product *x, const char *a, ptrdiff_t from, ptrdiff_t end,
+                              ptrdiff_t *met)
 {
-    for (ptrdiff_t row = 0; row < x->m; row++) {
-        const char *a = x->a.data + row * x->a.row_step;
-        for (ptrdiff_t column = from_column; column < x->n; column++) {
-            const char *b = x->b.data + column * x->b.column_step;
-            char any = 0;
-            for (ptrdiff_t k = 0; k < x->k && !any; k++) {
-                any = a[k * x->a.column_step] != 0 && b[k * x->b.row_step] != 0;
+    ptrdiff_t count = 0;
+    for (ptrdiff_t k = from; k < end; k++) {
+        met[count] = k * x->b.row_step;
+        count += a[k * x->a.column_step] != 0;
+    }
+    for (const ptrdiff_t last = count - 1; count % TOGETHER != 0; count++) {
+        met[count] = met[last];
+    }
+    return count;
+}
+
+/* To branch on each element would be to guess. */
+INLINE int any_of_met(const char *b, const ptrdiff_t *met)
+{
+    return b[met[0]] | b[met[1]] | b[met[2]] | b[met[3]];
+}
+
+/* A row of c: looks only at what true elements of a meet. As the first few mostly decide, a is read in growing
+ * pieces. */
+static void row_of_any(const struct product *x, const char *a, char *c)
+{
+    const ptrdiff_t c_step = x->c.column_step, b_step = x->b.column_step, k = x->k, n = x->n;
+    ptrdiff_t met[MOST_MET + TOGETHER] = {0};
+    ptrdiff_t at = k < FIRST_MET ? k : FIRST_MET, left = 0;
+    ptrdiff_t count = elements_met(x, a, 0, at, met);
+    const ptrdiff_t first[TOGETHER] = {met[0], met[1], met[2], met[3]};
+    const char *b = x->b.data;
+    for (ptrdiff_t column = 0; column < n; column++, b += b_step) {
+        int any = count > 0 ? any_of_met(b, first) : 0;
+        for (ptrdiff_t i = TOGETHER; i < count && any == 0; i += TOGETHER) {
+            any = any_of_met(b, met + i);
+        }
+        c[column * c_step] = any != 0;
+        left += any == 0;
+    }
+    while (at < k && left > 0) {
+        const ptrdiff_t from = at;
+        at = k - at < MOST_MET ? k : at + MOST_MET;
+        count = elements_met(x, a, from, at, met);
+        for (ptrdiff_t column = 0; column < n && count > 0; column++) {
+            int any = c[column * c_step];
+            b = x->b.data + column * b_step;
+            for (ptrdiff_t i = 0; i < count && any == 0; i += TOGETHER) {
+                any = any_of_met(b, met + i);
+                left -= any != 0;
             }
-            x->c.data[row * x->c.row_step + column * x->c.column_step] = any;
+            c[column * c_step] = any != 0;
         }
     }
 }
 
-/* A dot product of contiguous elements, the first eight one by one, then 64 at a time. */
-static char any_product(const char *a, const char *b, ptrdiff_t k)
+/* ---- contiguous columns, or dots ---- */
+
+/* All rows of up to 64 contiguous columns. A branch on elements of a would be a guess. */
+INLINE void or_of_rows(const struct product *x, ptrdiff_t column, ptrdiff_t columns)
+{
+    const uint64_t past = columns < 64 ? ~(uint64_t)0 << columns : 0;
+    for (ptrdiff_t row = 0; row < x->m; row++) {
+        const char *a = x->a.data + row * x->a.row_step, *b = x->b.data + column;
+        uint64_t sum = past;
+        for (ptrdiff_t k = 0; k < x->k && sum != ~(uint64_t)0; k++) {
+            const char *from = b + k * x->b.row_step;
+            const uint64_t bits = columns == 64 ? true_bits(from) : few_true_bits(from, 1, columns);
+            sum |= bits & -(uint64_t)(a[k * x->a.column_step] != 0);
+        }
+        unpack_bits(x->c.data + row * x->c.row_step + column * x->c.column_step, x->c.column_step,
+                    sum, columns);
+    }
+}
+
+/* Whether two contiguous elements are true, 64 at a time. */
+INLINE char any_product(const char *a, const char *b, ptrdiff_t k)
 {
     ptrdiff_t at = 0;
-    for (; at < k && at < 8; at++) {
-        if (a[at] != 0 && b[at] != 0) {
-            return 1;
-        }
-    }
     for (; at + 64 <= k; at += 64) {
         if ((true_bits(a + at) & true_bits(b + at)) != 0) {
             return 1;
         }
     }
-    return (few_true_bits(a + at, 1, k - at) & few_true_bits(b + at, 1, k - at)) != 0;
+    const ptrdiff_t left = k - at;
+    return (last_true_bits(a + at, at, left) & last_true_bits(b + at, at, left)) != 0;
 }
 
-static void direct_bool(const struct product *x)
+INLINE void direct_one(const struct product *x)
 {
-    if (x->a.column_step == 1 && x->b.row_step == 1) {
-        for (ptrdiff_t row = 0; row < x->m; row++) {
-            for (ptrdiff_t column = 0; column < x->n; column++) {
-                x->c.data[row * x->c.row_step + column * x->c.column_step] = any_product(
-                    x->a.data + row * x->a.row_step, x->b.data + column * x->b.column_step, x->k);
-            }
+    if (x->b.column_step == 1 && x->n >= 8) {
+        ptrdiff_t column = 0;
+        for (; column + 64 <= x->n; column += 64) {
+            or_of_rows(x, column, 64);
+        }
+        if (column < x->n) {
+            or_of_rows(x, column, x->n - column);
         }
         return;
     }
-    ptrdiff_t column = 0;
-    for (; x->b.column_step == 1 && column + 64 <= x->n; column += 64) {
-        for (ptrdiff_t row = 0; row < x->m; row++) {
-            const char *a = x->a.data + row * x->a.row_step, *b = x->b.data + column;
-            uint64_t sum = 0;
-            for (ptrdiff_t k = 0; k < x->k && sum != ~(uint64_t)0; k++) {
-                sum |= a[k * x->a.column_step] != 0 ? true_bits(b + k * x->b.row_step) : 0;
-            }
-            unpack_bits(x->c.data + row * x->c.row_step + column * x->c.column_step,
-                        x->c.column_step, sum, 64);
+    const bool is_contiguous = x->a.column_step == 1 && x->b.row_step == 1;
+    for (ptrdiff_t row = 0; row < x->m; row++) {
+        const char *a = x->a.data + row * x->a.row_step;
+        char *c = x->c.data + row * x->c.row_step;
+        if (!is_contiguous) {
+            row_of_any(x, a, c);
+        }
+        for (ptrdiff_t column = 0; column < x->n && is_contiguous; column++) {
+            c[column * x->c.column_step] =
+                any_product(a, x->b.data + column * x->b.column_step, x->k);
         }
     }
-    by_elements_bool(x, column);
+}
+
+/* Dots by themselves take less time than what surrounds them. */
+static void stack_of_dots(const struct product *x)
+{
+    const char *a = x->a.data, *b = x->b.data;
+    char *c = x->c.data;
+    for (ptrdiff_t i = 0; i < x->batch; i++) {
+        *c = any_product(a, b, x->k);
+        a += x->a.batch_step;
+        b += x->b.batch_step;
+        c += x->c.batch_step;
+    }
+}
+
+static void direct_bool(const struct product *stack)
+{
+    if (stack->m == 1 && stack->n == 1 && stack->a.column_step == 1 && stack->b.row_step == 1) {
+        stack_of_dots(stack);
+        return;
+    }
+    struct product x = *stack;
+    for (ptrdiff_t i = 0; i < x.batch; i++) {
+        direct_one(&x);
+        x.a.data += x.a.batch_step;
+        x.b.data += x.b.batch_step;
+        x.c.data += x.c.batch_step;
+    }
 }
 
 static const struct matmul_bits truth_values = {

@@ -23,7 +23,7 @@ struct matmul_bits {
     /* The whole product for at most MOST_DOT_ROWS rows of a, where k is contiguous in b. `room` takes
      * the packed rows of a, one word of each row after the other. */
     void (*dots)(const struct product *x, uint64_t *room);
-    /* The whole product, unpacked; fast where columns of b are contiguous. */
+    /* All products of a stack, unpacked; fast where columns of b are contiguous, or k in both. */
     void (*direct)(const struct product *x);
 };
 
