@@ -44,10 +44,11 @@ enum {
     UNPACKED_BELOW_LINES = 512,
     /* Other tiles hide what taking them costs. */
     TILE_ELEMENTS = 16384,
-    /* With `where=`, the true elements of a piece are gathered where a run of them, with what is false before
-     * it, is shorter than this on average; else each run is computed by itself.
+    /* With `where=`, the true elements of a piece are gathered, or each run of them is computed by itself. What
+     * a run takes, and gathering and scattering an element, as elements of a mask that are looked at.
      * `python benchmarks/compare.py --match where=` */
-    GATHERED_BELOW_RUN_ELEMENTS = 25,
+    MASKED_RUN_ELEMENTS = 28,
+    MASKED_GATHERED_ELEMENTS = 5,
     /* What a tile and a call of the inner loop cost, beside 1 ns for an element that lies apart. */
     TILE_NS = 60,
     INNER_LOOP_NS = 10,

@@ -11,15 +11,21 @@ enum {
     MASKED_PIECE_ELEMENTS = 512,
 };
 
-/* In how many runs the true elements of a mask are. `step` is a constant where it is inlined: contiguous masks
- * get a loop of vectors. */
-INLINE ptrdiff_t count_runs(const char *mask, ptrdiff_t step, ptrdiff_t n)
+/* What is true in a piece of a mask. */
+struct true_elements {
+    ptrdiff_t count, runs;
+};
+
+/* `step` is a constant where it is inlined: contiguous masks get a loop of vectors, of small numbers. */
+INLINE struct true_elements count_true(const char *mask, ptrdiff_t step, ptrdiff_t n)
 {
-    int begins = *mask != 0;
+    uint16_t count = *mask != 0, runs = count;
     for (ptrdiff_t i = 1; i < n; i++) {
-        begins += (mask[i * step] != 0) & (mask[(i - 1) * step] == 0);
+        const uint16_t is_true = mask[i * step] != 0, was_true = mask[(i - 1) * step] != 0;
+        count += is_true;
+        runs += is_true & ~was_true;
     }
-    return begins;
+    return (struct true_elements){count, runs};
 }
 
 /* Computes each run of true elements by itself. */
@@ -69,8 +75,9 @@ static void compute_gathered(const struct pieces *pieces, char *const piece[],
 static void compute_masked(const struct pieces *pieces, char *const piece[], const ptrdiff_t step[],
                            const char *mask, ptrdiff_t mask_step, ptrdiff_t n)
 {
-    const ptrdiff_t runs = mask_step == 1 ? count_runs(mask, 1, n) : count_runs(mask, mask_step, n);
-    if (runs * GATHERED_BELOW_RUN_ELEMENTS <= n) {
+    const struct true_elements found =
+        mask_step == 1 ? count_true(mask, 1, n) : count_true(mask, mask_step, n);
+    if (found.runs * MASKED_RUN_ELEMENTS <= n + found.count * MASKED_GATHERED_ELEMENTS) {
         compute_runs(pieces, piece, step, mask, mask_step, n);
     } else {
         compute_gathered(pieces, piece, step, mask, mask_step, n);
