@@ -105,6 +105,30 @@ static void plan_one_loop(const struct ufunc_call *call, struct call_plan *plan)
     plan->way = plan->kernel != NULL ? AT_ONCE : ONE_LOOP;
 }
 
+static bool is_repeated(PyArrayObject *array)
+{
+    bool is_single = true;
+    for (int i = 0; i < PyArray_NDIM(array) && is_single; i++) {
+        is_single = PyArray_DIM(array, i) == 1 || PyArray_STRIDE(array, i) == 0;
+    }
+    return is_single;
+}
+
+/* False for most operands that NumPy's iterator, which takes a while to make, would not join to one row of
+ * neighbours. */
+static bool may_be_one_row(const struct ufunc_call *call)
+{
+    const int inputs = call->table->inputs;
+    int order = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS;
+    for (int i = 0; i <= inputs && order != 0; i++) {
+        PyArrayObject *array = call->array[i];
+        const bool any_step = array == NULL || (call->is_resolved && call->convert[i] != NULL) ||
+                              (i < inputs && is_repeated(array));
+        order &= any_step ? order : PyArray_FLAGS(array);
+    }
+    return order != 0;
+}
+
 static void make_plan(const struct ufunc_call *call, struct call_plan *plan)
 {
     const struct call_row *row = call->row;
@@ -112,6 +136,7 @@ static void make_plan(const struct ufunc_call *call, struct call_plan *plan)
     plan->way = LEFT_TO_NUMPY;
     if (call->is_resolved || call->mask != NULL) {
         const bool fits = call->table->inputs <= PIECES_MOST_INPUTS &&
+                          (row->loop->engine.kernel != NULL || may_be_one_row(call)) &&
                           !(call->mask != NULL && row->loop->engine.zeros_tie) &&
                           (out == NULL || (array_is_injective(out) && output_is_independent(call)));
         plan->way = fits ? AXES : LEFT_TO_NUMPY;

@@ -66,20 +66,26 @@ void loop_initialize(struct loop *loop, const char types[], int inputs, int oper
     loop->serial_if = serial_if;
 }
 
+/* Not inlined: short loops, such as runs of a mask, need no room on the stack. */
+static __attribute__((noinline)) void run_long(char **args, npy_intp n, const npy_intp *steps,
+                                               struct loop *loop)
+{
+    struct options_scope scope;
+    options_enter_loop(&scope);
+    if (loop->reduction == NULL || !reduction_in_loop(loop->reduction, args, n, steps)) {
+        struct failure failure = {.threads_run = false};
+        elementwise_run_loop(&loop->engine, &failure, args, steps, n);
+    }
+    options_leave(&scope);
+}
+
 void loop_run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data)
 {
     struct loop *loop = data;
     const struct elementwise *engine = &loop->engine;
     if (elementwise_is_tiny(engine, dimensions[0])) {
         engine->function(args, dimensions, steps, engine->function_data);
-        return;
+    } else {
+        run_long(args, dimensions[0], steps, loop);
     }
-    struct options_scope scope;
-    options_enter_loop(&scope);
-    if (loop->reduction == NULL ||
-        !reduction_in_loop(loop->reduction, args, dimensions[0], steps)) {
-        struct failure failure = {.threads_run = false};
-        elementwise_run_loop(&loop->engine, &failure, args, steps, dimensions[0]);
-    }
-    options_leave(&scope);
 }
