@@ -11,12 +11,22 @@
 #if defined(__F16C__)
 typedef uint16_t float16;
 
+INLINE float widen_half(float16 x)
+{
+    return _cvtsh_ss(x);
+}
+
 INLINE void widen_eight(const float16 *from, float to[8])
 {
     _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_loadu_si128((const void *)from)));
 }
 #else
 typedef __fp16 float16;
+
+INLINE float widen_half(float16 x)
+{
+    return x;
+}
 
 INLINE void widen_eight(const float16 *from, float to[8])
 {
@@ -26,39 +36,46 @@ INLINE void widen_eight(const float16 *from, float to[8])
 }
 #endif
 
-INLINE void convert_some(const float16 from[8], stored *to, ptrdiff_t n, bool onto)
-{
-    float single[8];
-    widen_eight(from, single);
-    for (ptrdiff_t i = 0; i < n; i++) {
-        to[i] = onto ? to[i] + single[i] : single[i];
-    }
-}
-
 static void convert_halves(const char *from, ptrdiff_t step, void *to, ptrdiff_t n, bool onto)
 {
     stored *y = to;
     for (; n >= 8 && step == sizeof(float16); n -= 8, y += 8, from += 8 * sizeof(float16)) {
-        convert_some((const float16 *)from, y, 8, onto);
-    }
-    for (; n > 0; n -= 8, y += 8, from += 8 * step) {
-        const ptrdiff_t taken = n < 8 ? n : 8;
-        float16 some[8] = {0};
-        for (ptrdiff_t i = 0; i < taken; i++) {
-            some[i] = *(const float16 *)(from + i * step);
+        float single[8];
+        widen_eight((const float16 *)from, single);
+        for (int i = 0; i < 8; i++) {
+            y[i] = onto ? y[i] + single[i] : single[i];
         }
-        convert_some(some, y, taken, onto);
+    }
+    /* One by one: a vector that is loaded from what was just stored in parts would wait. */
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const stored x = widen_half(*(const float16 *)(from + i * step));
+        y[i] = onto ? y[i] + x : x;
     }
 }
 #endif
 
 #if PARTS == 1
+/* Whether it is not 0: compilers make a branch of a comparison, which is mispredicted as often as not. */
+INLINE stored truth(char x)
+{
+    return (stored)(int)((0U - (unsigned char)x) >> 31);
+}
+
+INLINE void convert_bools_step(const char *from, ptrdiff_t step, stored *restrict y, ptrdiff_t n,
+                               bool onto)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const stored x = truth(from[i * step]);
+        y[i] = onto ? y[i] + x : x;
+    }
+}
+
 static void convert_bools(const char *from, ptrdiff_t step, void *to, ptrdiff_t n, bool onto)
 {
-    stored *y = to;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        const stored x = from[i * step] != 0;
-        y[i] = onto ? y[i] + x : x;
+    if (step == 1 && !onto) {
+        convert_bools_step(from, 1, to, n, false);
+    } else {
+        convert_bools_step(from, step, to, n, onto);
     }
 }
 #endif

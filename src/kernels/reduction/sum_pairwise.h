@@ -7,6 +7,8 @@
 
 enum {
     GATHERED_PARTS = 4 * REDUCTION_LEAF_PARTS,
+    /* Additions of floats in one leaf would wait for each other; doubles are read in the order of memory. */
+    PAIRS_LEAVES = sizeof(accumulator) == 4,
 };
 
 INLINE sum load_sum(const char *from)
@@ -64,12 +66,84 @@ NOINLINE sum sum_contiguous(const char *data, ptrdiff_t parts)
     return plus_sum(first, sum_contiguous(second, parts - half));
 }
 
+#if PARTS == 2
+typedef accumulator pair __attribute__((vector_size(2 * sizeof(accumulator))));
+
+INLINE pair load_pair(const char *from)
+{
+    pair loaded;
+    memcpy(&loaded, from, sizeof loaded);
+    return loaded;
+}
+
+/* The four running sums of a leaf's strided complex elements. */
+typedef struct {
+    pair a, b, c, d;
+} four;
+
+INLINE four load_four(const char *data, ptrdiff_t step)
+{
+    return (four){load_pair(data), load_pair(data + step), load_pair(data + 2 * step),
+                  load_pair(data + 3 * step)};
+}
+
+INLINE four plus_four(four x, four y)
+{
+    return (four){x.a + y.a, x.b + y.b, x.c + y.c, x.d + y.d};
+}
+
+/* Adds what remains of a leaf. */
+INLINE pair finish_leaf(four x, const char *data, ptrdiff_t step, ptrdiff_t n)
+{
+    for (; n >= 4; n -= 4, data += 4 * step) {
+        x = plus_four(x, load_four(data, step));
+    }
+    pair all = (x.a + x.b) + (x.c + x.d);
+    for (; n > 0; n--, data += step) {
+        all += load_pair(data);
+    }
+    return all;
+}
+
+/* Two leaves at a time, of n and `more` elements. */
+INLINE pair sum_two_leaves(const char *data, ptrdiff_t step, ptrdiff_t n, ptrdiff_t more)
+{
+    const char *second = data + n * step;
+    four x = load_four(data, step), y = load_four(second, step);
+    data += 4 * step, second += 4 * step;
+    for (ptrdiff_t left = n - 4; left > 0; left -= 4, data += 4 * step, second += 4 * step) {
+        x = plus_four(x, load_four(data, step));
+        y = plus_four(y, load_four(second, step));
+    }
+    return (x.a + x.b) + (x.c + x.d) + finish_leaf(y, second, step, more - n);
+}
+
+/* Pairs are returned in a register, sums in two. */
+NOINLINE pair sum_strided_pairs(const char *data, ptrdiff_t step, ptrdiff_t n)
+{
+    if (n * PARTS <= REDUCTION_LEAF_PARTS) {
+        return finish_leaf(load_four(data, step), data + 4 * step, step, n - 4);
+    }
+    const ptrdiff_t half = reduction_half(n * PARTS) / PARTS;
+    if (PAIRS_LEAVES && (n - half) * PARTS <= REDUCTION_LEAF_PARTS) {
+        return sum_two_leaves(data, step, half, n - half);
+    }
+    const pair first = sum_strided_pairs(data, step, half);
+    return first + sum_strided_pairs(data + half * step, step, n - half);
+}
+
+INLINE sum sum_strided(const char *data, ptrdiff_t step, ptrdiff_t n)
+{
+    const pair all = sum_strided_pairs(data, step, n);
+    return (sum){{all[0], all[1]}};
+}
+#else
 /* Gathers strided elements, in the order of memory. */
 SCALAR static void gather(const char *data, ptrdiff_t step, ptrdiff_t n, stored *gathered)
 {
 #pragma GCC unroll 4
     for (ptrdiff_t i = 0; i < n; i++) {
-        memcpy(gathered + i * PARTS, data, PARTS * sizeof *gathered);
+        memcpy(gathered + i, data, sizeof *gathered);
         data += step;
     }
 }
@@ -83,32 +157,6 @@ NOINLINE void gather_descending(const char *data, ptrdiff_t n, stored *restrict 
     }
 }
 
-#if PARTS == 2
-typedef accumulator pair __attribute__((vector_size(2 * sizeof(accumulator))));
-
-INLINE pair load_pair(const char *from)
-{
-    pair loaded;
-    memcpy(&loaded, from, sizeof loaded);
-    return loaded;
-}
-
-/* Four running sums of a leaf's strided complex elements. */
-NOINLINE sum sum_strided_leaf(const char *data, ptrdiff_t step, ptrdiff_t n)
-{
-    pair a = load_pair(data), b = load_pair(data + step), c = load_pair(data + 2 * step),
-         d = load_pair(data + 3 * step);
-    for (n -= 4, data += 4 * step; n >= 4; n -= 4, data += 4 * step) {
-        a += load_pair(data), b += load_pair(data + step);
-        c += load_pair(data + 2 * step), d += load_pair(data + 3 * step);
-    }
-    pair all = (a + b) + (c + d);
-    for (; n > 0; n--, data += step) {
-        all += load_pair(data);
-    }
-    return (sum){{all[0], all[1]}};
-}
-#else
 /* Eight running sums of a leaf's strided elements in scalar registers: filling vectors costs more. */
 SCALAR static sum sum_strided_leaf(const char *data, ptrdiff_t step, ptrdiff_t n)
 {
@@ -133,34 +181,34 @@ SCALAR static sum sum_strided_leaf(const char *data, ptrdiff_t step, ptrdiff_t n
     }
     return result;
 }
-#endif
 
 /* Not inlined: else each level of the recursion that calls this has room for the elements. */
 NOINLINE sum sum_gathered(const char *data, ptrdiff_t step, ptrdiff_t n, bool is_descending)
 {
-    stored gathered[GATHERED_PARTS];
+    _Alignas(VECTOR_BYTES) stored gathered[GATHERED_PARTS];
     if (is_descending) {
         gather_descending(data, n, gathered);
     } else {
         gather(data, step, n, gathered);
     }
-    return sum_contiguous((const char *)gathered, n * PARTS);
+    return sum_contiguous((const char *)gathered, n);
 }
 
 NOINLINE sum sum_strided(const char *data, ptrdiff_t step, ptrdiff_t n)
 {
-    const bool is_descending = PARTS == 1 && step == -(ptrdiff_t)sizeof(stored);
+    const bool is_descending = step == -(ptrdiff_t)sizeof(stored);
     const bool is_gathered = sizeof(stored) < sizeof(accumulator) || is_descending;
-    if (is_gathered && n * PARTS <= GATHERED_PARTS) {
+    if (is_gathered && n <= GATHERED_PARTS) {
         return sum_gathered(data, step, n, is_descending);
     }
-    if (!is_gathered && n * PARTS <= REDUCTION_LEAF_PARTS) {
+    if (!is_gathered && n <= REDUCTION_LEAF_PARTS) {
         return sum_strided_leaf(data, step, n);
     }
-    const ptrdiff_t half = reduction_half(n * PARTS) / PARTS;
+    const ptrdiff_t half = reduction_half(n);
     const sum first = sum_strided(data, step, half);
     return plus_sum(first, sum_strided(data + half * step, step, n - half));
 }
+#endif
 
 static void reduce_each(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
                         ptrdiff_t n, ptrdiff_t next, ptrdiff_t count, void *sums)
