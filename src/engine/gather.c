@@ -1,6 +1,12 @@
 #include "gather.h"
 
 #include "kernels/copy/copy_items.h"
+#include "reduction_cutoffs.h"
+#include "sizes.h"
+
+/* Rows of fewer items are copied across: the first item of each row, then the second. By `python
+ * benchmarks/random_calls.py`: a row of its own is one call of memcpy(), or of a conversion. */
+enum { SHORT_ROW = 10, SHORT_CONVERTED_ROW = 17 };
 
 bool axes_join(struct axes *axes, struct axis next)
 {
@@ -54,6 +60,36 @@ size_t gather_bytes(const struct conversion *conversion, ptrdiff_t n)
     return whole_lines((size_t)n * conversion->to_size);
 }
 
+/* Short rows, `next` bytes apart, to contiguous items. */
+static void copy_short_rows(size_t size, struct axis row, ptrdiff_t next, ptrdiff_t rows,
+                            const char *from, char *to)
+{
+    for (ptrdiff_t i = 0; i < row.n; i++) {
+        copy_items(size, to + i * (ptrdiff_t)size, row.n * (ptrdiff_t)size, from + i * row.step,
+                   next, rows);
+    }
+}
+
+/* In pieces, which stay in the first-level cache until their last column is copied. */
+static void gather_short_rows(const struct conversion *conversion, struct axis row,
+                              struct axis rows, const char *from, char *to)
+{
+    const ptrdiff_t size = (ptrdiff_t)conversion->from_size;
+    const ptrdiff_t to_row = row.n * (ptrdiff_t)conversion->to_size;
+    _Alignas(LINE_BYTES) char piece[REDUCTION_PIECE_BYTES];
+    for (ptrdiff_t done = 0, count; done < rows.n; done += count) {
+        const char *const first = from + done * rows.step;
+        count = size_min(rows.n - done, REDUCTION_PIECE_BYTES / (row.n * size));
+        if (conversion->convert == NULL) {
+            copy_short_rows(conversion->from_size, row, rows.step, count, first,
+                            to + done * to_row);
+        } else {
+            copy_short_rows(conversion->from_size, row, rows.step, count, first, piece);
+            conversion->convert(piece, size, to + done * to_row, count * row.n, false);
+        }
+    }
+}
+
 static void gather_from(const struct conversion *conversion, const struct axes *axes, int count,
                         const char *from, char *to)
 {
@@ -65,6 +101,11 @@ static void gather_from(const struct conversion *conversion, const struct axes *
     if (count == 1) {
         copy_items(conversion->to_size, to, (ptrdiff_t)conversion->to_size, from, axis.step,
                    axis.n);
+        return;
+    }
+    if (count == 2 &&
+        axes->axis[0].n < (conversion->convert != NULL ? SHORT_CONVERTED_ROW : SHORT_ROW)) {
+        gather_short_rows(conversion, axes->axis[0], axis, from, to);
         return;
     }
     ptrdiff_t bytes = (ptrdiff_t)conversion->to_size;

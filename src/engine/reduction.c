@@ -30,8 +30,9 @@ static bool is_gathered(const struct reduction *reduction)
     return reduction->inner.count > 1 || reduction->conversion.convert != NULL;
 }
 
+/* Those of `results` neighbours follow each other if they are gathered. */
 static struct elements elements_of(const struct reduction *reduction, const char *result,
-                                   ptrdiff_t call, char *scratch)
+                                   ptrdiff_t call, ptrdiff_t results, char *scratch)
 {
     const struct axes *inner = &reduction->inner;
     const struct axis last = inner->axis[inner->count - 1];
@@ -43,10 +44,16 @@ static struct elements elements_of(const struct reduction *reduction, const char
     if (!is_gathered(reduction)) {
         return (struct elements){data, last.step, n};
     }
-    struct axes axes = *inner;
+    struct axes axes;
+    axes.count = 0;
+    axes_append(&axes, inner);
     axes.axis[axes.count - 1].n = n;
+    const ptrdiff_t each = size_from(&axes, 0);
+    if (results > 1) {
+        axes.axis[axes.count++] = (struct axis){results, fastest(&reduction->kept).step, 0};
+    }
     return (struct elements){gather(&reduction->conversion, &axes, data, scratch),
-                             (ptrdiff_t)reduction->kernel->item_size, size_from(&axes, 0)};
+                             (ptrdiff_t)reduction->kernel->item_size, each};
 }
 
 static size_t bytes_to_gather(const struct reduction *reduction, ptrdiff_t n)
@@ -75,38 +82,62 @@ static void run_results(const struct reduction_split *split, ptrdiff_t block, ch
     char *sums = scratch + split->gathered_bytes;
     const size_t sum_size = reduction->kernel->sum_size;
     for (ptrdiff_t call = 0; call < split->calls; call++) {
-        if (is_gathered(reduction)) {
-            for (ptrdiff_t k = 0; k < n; k++) {
-                const struct elements all =
-                    elements_of(reduction, data + k * axis.step, call, scratch);
-                reduction->kernel->reduce_each(reduction->kernel, all.data, all.step, all.n, 0, 1,
-                                               sums + (size_t)k * sum_size);
-            }
-        } else {
-            const struct elements all = elements_of(reduction, data, call, scratch);
-            reduction->kernel->reduce_each(reduction->kernel, all.data, all.step, all.n, axis.step,
-                                           n, sums);
+        for (ptrdiff_t k = 0, count; k < n; k += count) {
+            count = size_min(split->gathered, n - k);
+            const struct elements all =
+                elements_of(reduction, data + k * axis.step, call, count, scratch);
+            const ptrdiff_t next = is_gathered(reduction) ? all.n * all.step : axis.step;
+            reduction->kernel->reduce_each(reduction->kernel, all.data, all.step, all.n, next,
+                                           count, sums + (size_t)k * sum_size);
         }
         store_results(reduction, sums, out, n, reduction->onto || call > 0);
     }
+}
+
+/* A chunk; but several neighbours at a time where each has short inner calls, as far as that leaves each thread
+ * some blocks. */
+static ptrdiff_t results_of_block(const struct reduction *reduction, ptrdiff_t calls,
+                                  ptrdiff_t elements)
+{
+    const ptrdiff_t bytes = elements * (ptrdiff_t)reduction->conversion.from_size;
+    const ptrdiff_t all = fastest(&reduction->kept).n, threads = reduction->threads;
+    const ptrdiff_t evenly = threads > 1 ? all / (threads * REDUCTION_BLOCKS_PER_THREAD) : all;
+    const ptrdiff_t neighbours = size_min(evenly, REDUCTION_PIECE_BYTES / bytes);
+    const ptrdiff_t room = STACK_BYTES / (ptrdiff_t)reduction->kernel->sum_size;
+    const ptrdiff_t results = size_max(ceiling(REDUCTION_CHUNK_BYTES, bytes * calls), neighbours);
+    return size_min(size_min(results, room), all);
+}
+
+/* Of how many results the elements are gathered at a time: calls for a few take longer than they do. */
+static ptrdiff_t results_to_gather(const struct reduction *reduction, ptrdiff_t elements,
+                                   ptrdiff_t results)
+{
+    if (!is_gathered(reduction)) {
+        return results;
+    }
+    const ptrdiff_t bytes = elements * (ptrdiff_t)reduction->conversion.to_size;
+    return reduction->inner.count < MOST_AXES
+               ? size_max(1, size_min(results, REDUCTION_PIECE_BYTES / bytes))
+               : 1;
 }
 
 static struct reduction_split split_by_results(const struct reduction *reduction, ptrdiff_t calls)
 {
     const ptrdiff_t elements = elements_of_call(reduction);
     const ptrdiff_t bytes = (ptrdiff_t)reduction->conversion.from_size * elements * calls;
-    const ptrdiff_t all = fastest(&reduction->kept).n;
-    const ptrdiff_t room = STACK_BYTES / (ptrdiff_t)reduction->kernel->sum_size;
-    const ptrdiff_t results = size_min(size_min(ceiling(REDUCTION_CHUNK_BYTES, bytes), room), all);
-    const size_t gathered_bytes = bytes_to_gather(reduction, elements);
+    const ptrdiff_t results = results_of_block(reduction, calls, elements);
+    const ptrdiff_t slices = ceiling(fastest(&reduction->kept).n, results);
+    const ptrdiff_t gathered = results_to_gather(reduction, elements, results);
+    const size_t gathered_bytes = bytes_to_gather(reduction, elements * gathered);
     return (struct reduction_split){
         .reduction = reduction,
         .run = run_results,
-        .blocks = size_from(&reduction->kept, 1) * ceiling(all, results),
+        .blocks = size_from(&reduction->kept, 1) * slices,
         .chunk = ceiling(REDUCTION_CHUNK_BYTES, results * bytes),
         .results = results,
-        .slices = ceiling(all, results),
+        .slices = slices,
         .calls = calls,
+        .gathered = gathered,
         .gathered_bytes = gathered_bytes,
         .scratch_bytes = gathered_bytes + (size_t)results * reduction->kernel->sum_size,
     };
@@ -139,7 +170,7 @@ static void run_elements(const struct reduction_split *split, ptrdiff_t block, c
     const ptrdiff_t call = (block >> split->halvings) / results + split->first_call;
     const char *data = reduction->data + offset_of(&reduction->kept, 0, result, false);
     const struct elements all =
-        half_of(reduction, elements_of(reduction, data, call, scratch), split->halvings, half);
+        half_of(reduction, elements_of(reduction, data, call, 1, scratch), split->halvings, half);
     reduction->kernel->reduce_each(reduction->kernel, all.data, all.step, all.n, 0, 1,
                                    split->partials + (size_t)block * reduction->kernel->sum_size);
 }

@@ -14,6 +14,7 @@ struct reduction_split {
     ptrdiff_t results;       /* of the fastest kept axis in a block */
     ptrdiff_t slices;        /* of the fastest kept axis: so many blocks side by side */
     ptrdiff_t calls;         /* inner calls for a result */
+    ptrdiff_t gathered;      /* by results: so many are reduced at a time */
     ptrdiff_t first_call;    /* by elements: of this batch */
     int halvings;            /* by elements: an inner call is 2^halvings blocks */
     int cut;                 /* by columns: the repeated axis that is cut into `cuts`, */
