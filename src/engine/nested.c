@@ -4,11 +4,11 @@
 #include "nested.h"
 
 #include "elementwise_cutoffs.h"
-#include "kernels/copy/tile_pack.h"
 #include "kernels/vector.h"
 #include "memory/pages.h"
 #include "memory/workspace.h"
 #include "sizes.h"
+#include "tile_convert.h"
 
 enum {
     MOST_INPUTS = PIECES_MOST_INPUTS,
@@ -231,15 +231,6 @@ static void find_tile(const struct tiling *tiling, ptrdiff_t index, char *data[]
         size_min(tiling->columns, nested->axis[nested->axes - 1].n - coordinate[nested->axes - 1]);
 }
 
-static void convert_tile(const struct tiling *tiling, int in, const struct tile *tile, char *to)
-{
-    const ptrdiff_t row_bytes = tile->columns * (ptrdiff_t)tiling->loop->item_size[in];
-    for (ptrdiff_t r = 0; r < tile->rows; r++) {
-        tiling->nested->convert[in](tile->data + r * tile->row_step, tile->column_step,
-                                    to + r * row_bytes, tile->columns);
-    }
-}
-
 /* Packs the tile of an input, unless it is there already. */
 static void pack(const struct tiling *tiling, struct packed *packed, int in,
                  const struct tile *tile)
@@ -247,7 +238,10 @@ static void pack(const struct tiling *tiling, struct packed *packed, int in,
     if (packed->source[in] != tile->data || packed->rows[in] < tile->rows ||
         packed->columns[in] != tile->columns) {
         if (tiling->nested->convert[in] != NULL) {
-            convert_tile(tiling, in, tile, packed->tile[in]);
+            const struct tile_conversion conversion = {tiling->nested->convert[in],
+                                                       tiling->nested->stored_size[in],
+                                                       tiling->loop->item_size[in]};
+            tile_convert(&conversion, tile, packed->tile[in]);
         } else {
             tile_pack(tiling->loop->item_size[in], tile, packed->tile[in]);
         }
@@ -328,7 +322,7 @@ static void run_tile(const struct tiling *tiling, struct packed *packed, ptrdiff
     struct pieces pieces = {
         .loop = loop,
         .kernel = tiling->kernel,
-        .out_size = tiling->nested->out_size,
+        .out_size = tiling->nested->stored_size[loop->inputs],
         .is_masked = tiling->nested->is_masked,
     };
     find_tile(tiling, index, data, &rows, &columns);

@@ -113,11 +113,11 @@ bool iterator_run_axes(const struct ufunc_call *call, PyObject **result)
     nested.hook_data = &failure;
     for (int i = 0; i <= inputs; i++) {
         nested.convert[i] = converts(call, i) ? call->convert[i] : NULL;
+        nested.stored_size[i] = (size_t)PyArray_ITEMSIZE(NpyIter_GetOperandArray(iterator)[i]);
     }
     const npy_intp n = NpyIter_GetIterSize(iterator);
     PyArrayObject *out = NpyIter_GetOperandArray(iterator)[inputs];
     nested.is_masked = call->mask != NULL;
-    nested.out_size = (size_t)PyArray_ITEMSIZE(out);
     if (n == 0 || PyArray_NDIM(out) == 0 ||
         !read_axes(iterator, inputs + 1 + nested.is_masked, &nested) ||
         (engine->kernel == NULL && !is_contiguous(&nested, engine))) {

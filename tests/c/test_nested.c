@@ -104,7 +104,8 @@ static void test_random_call(size_t size)
         .item_size = {size, size, size},
     };
     elementwise_initialize(&loop);
-    struct nested nested = {.axes = 1 + (int)random_below(MOST_AXES), .out_size = size};
+    struct nested nested = {.axes = 1 + (int)random_below(MOST_AXES),
+                            .stored_size = {size, size, size}};
     ptrdiff_t left = MOST_ELEMENTS;
     for (int i = 0; i < nested.axes; i++) {
         const ptrdiff_t most = random_below(3) == 0 ? left : left < 12 ? left : 12;
@@ -215,7 +216,7 @@ static void test_new_output(int threads)
     char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     char *a = filled(BYTES), *b = filled(COLUMNS * SIZE);
     struct nested nested = {
-        .out_size = SIZE,
+        .stored_size = {SIZE, SIZE, SIZE},
         .data = {a + GUARD, b + GUARD, memory + skew},
         .output_is_new = true,
         .axes = 2,

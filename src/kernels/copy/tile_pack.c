@@ -87,10 +87,38 @@ INLINE void transpose_blocks(size_t size, int block,
     }
 }
 
-static void pack_rows(size_t row_bytes, const struct tile *tile, char *to)
+/* Rows of `half` to twice as many bytes: the first and the last `half` of them. */
+INLINE void pack_short_rows(size_t half, size_t row_bytes, const struct tile *tile, char *to)
 {
     for (ptrdiff_t r = 0; r < tile->rows; r++) {
-        memcpy(to + r * (ptrdiff_t)row_bytes, tile->data + r * tile->row_step, row_bytes);
+        const char *row = tile->data + r * tile->row_step;
+        memcpy(to, row, half);
+        memcpy(to + row_bytes - half, row + row_bytes - half, half);
+        to += row_bytes;
+    }
+}
+
+static void pack_rows(size_t row_bytes, const struct tile *tile, char *to)
+{
+    if (tile->row_step == (ptrdiff_t)row_bytes) {
+        memcpy(to, tile->data, (size_t)tile->rows * row_bytes);
+    } else if (tile->row_step == 0) {
+        memcpy(to, tile->data, row_bytes);
+        tile_repeat_row(row_bytes, tile->rows, to);
+    } else if (row_bytes < 2) {
+        pack_short_rows(1, row_bytes, tile, to);
+    } else if (row_bytes <= 4) {
+        pack_short_rows(2, row_bytes, tile, to);
+    } else if (row_bytes <= 8) {
+        pack_short_rows(4, row_bytes, tile, to);
+    } else if (row_bytes <= 16) {
+        pack_short_rows(8, row_bytes, tile, to);
+    } else if (row_bytes <= 32) {
+        pack_short_rows(16, row_bytes, tile, to);
+    } else {
+        for (ptrdiff_t r = 0; r < tile->rows; r++) {
+            memcpy(to + r * (ptrdiff_t)row_bytes, tile->data + r * tile->row_step, row_bytes);
+        }
     }
 }
 
@@ -109,6 +137,14 @@ INLINE void pack_items(size_t size, const struct tile *tile, char *to)
         transpose_blocks(4, 4, transpose_4x4_of_32_bits, tile, to);
     } else {
         transpose_blocks(8, 2, transpose_2x2_of_64_bits, tile, to);
+    }
+}
+
+void tile_repeat_row(size_t row_bytes, ptrdiff_t rows, char *to)
+{
+    const size_t all = (size_t)rows * row_bytes;
+    for (size_t done = row_bytes; done < all; done *= 2) {
+        memcpy(to + done, to, done < all - done ? done : all - done);
     }
 }
 

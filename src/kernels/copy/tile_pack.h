@@ -14,6 +14,9 @@ struct tile {
 /* Copies them to `to`, contiguous in row-major order. */
 void tile_pack(size_t item_size, const struct tile *tile, char *to);
 
+/* Copies the first row of a packed tile to the others. */
+void tile_repeat_row(size_t row_bytes, ptrdiff_t rows, char *to);
+
 /* Whether a tile of so many rows, with contiguous columns, is transposed by vectors. */
 bool tile_has_vectors(size_t item_size, ptrdiff_t rows);
 
