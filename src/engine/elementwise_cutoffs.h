@@ -31,6 +31,7 @@ enum {
      * Rows of the output that are shorter are joined to one row for each tile: */
     JOIN_ROWS_BELOW_BYTES = 2048,
     JOIN_ROWS_BELOW_BYTES_IF_PACKED = 256,    /* if an input must be packed anew for each tile */
+    JOIN_ROWS_BELOW_BYTES_IF_CONVERTED = 1024,
     JOIN_ROWS_BELOW_ELEMENTS_IF_STEPPED = 24, /* if elements of an input lie apart */
     /* Joined rows fit the first-level cache twice. */
     JOINED_TILE_BYTES = 16384,
@@ -38,6 +39,8 @@ enum {
      * reach beyond a tile are still in a cache for the one below. */
     PACKED_TILE_BYTES = 49152,
     PACKED_TILE_COLUMNS = 256,
+    /* A row that all others repeat is packed in parts that stay in the first-level cache. */
+    PACKED_ROW_BYTES = 8192,
     /* Unpacked, a call of the inner loop for each row of a tile takes little of the time. */
     UNPACKED_TILE_COLUMNS = 512,
     /* An input across the output is not packed if its lines stay in the second-level cache. */

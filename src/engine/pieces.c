@@ -7,7 +7,7 @@
 #include "sizes.h"
 
 enum {
-    PIECE_BYTES = 2048, /* of an operand */
+    PIECE_BYTES = 4096, /* of an operand */
     MASKED_PIECE_ELEMENTS = 512,
 };
 
@@ -108,19 +108,52 @@ static void compute_converted(const struct pieces *pieces, char *const piece[],
     }
 }
 
+/* Converts what does not vary, once for the row; returns whether anything else is converted or masked. */
+static bool convert_constants(const struct pieces *pieces, char *row[], const ptrdiff_t row_step[],
+                              char converted[][PIECE_BYTES])
+{
+    bool varies = pieces->is_masked || pieces->convert[pieces->loop->inputs] != NULL;
+    for (int in = 0; in < pieces->loop->inputs; in++) {
+        if (pieces->convert[in] == NULL) {
+            continue;
+        }
+        if (row_step[in] == 0) {
+            pieces->convert[in](row[in], 0, converted[in], 1);
+            row[in] = converted[in];
+        }
+        varies = varies || row_step[in] != 0;
+    }
+    return varies;
+}
+
+/* The most elements of a piece, as that of each operand that is copied fits. */
+static ptrdiff_t most_elements(const struct pieces *pieces)
+{
+    ptrdiff_t most =
+        pieces->is_masked ? MASKED_PIECE_ELEMENTS : PIECE_BYTES / (ptrdiff_t)pieces->out_size;
+    for (int op = 0; op < pieces->loop->operands; op++) {
+        most = size_min(most, PIECE_BYTES / (ptrdiff_t)pieces->loop->item_size[op]);
+    }
+    return most;
+}
+
 void pieces_run(const struct pieces *pieces, char *const data[], const ptrdiff_t row_step[],
                 ptrdiff_t n)
 {
     const struct elementwise *loop = pieces->loop;
-    const bool is_masked = pieces->is_masked;
     const int mask = loop->operands;
     _Alignas(LINE_BYTES) char converted[PIECES_MOST_INPUTS][PIECE_BYTES];
+    char *row[PIECES_MOST_OPERANDS];
     ptrdiff_t step[PIECES_MOST_OPERANDS];
-    ptrdiff_t most = is_masked ? MASKED_PIECE_ELEMENTS : PIECE_BYTES / (ptrdiff_t)pieces->out_size;
     for (int op = 0; op < loop->operands; op++) {
+        row[op] = data[op];
         step[op] = row_step[op];
-        most = size_min(most, PIECE_BYTES / (ptrdiff_t)loop->item_size[op]);
     }
+    if (!convert_constants(pieces, row, row_step, converted)) {
+        pieces_compute(pieces, row, step, n);
+        return;
+    }
+    const ptrdiff_t most = most_elements(pieces);
     /* Kernels write whole cache lines. An inner loop gets multiples of its vectors, as from NumPy: in them, it may
      * take another one of two zeros. */
     const ptrdiff_t into_line =
@@ -130,15 +163,14 @@ void pieces_run(const struct pieces *pieces, char *const data[], const ptrdiff_t
         char *piece[PIECES_MOST_OPERANDS];
         count = size_min(count, n - done);
         for (int op = 0; op < loop->operands; op++) {
-            piece[op] = data[op] + done * row_step[op];
-            if (op < loop->inputs && pieces->convert[op] != NULL) {
-                const bool varies = row_step[op] != 0;
-                step[op] = varies ? (ptrdiff_t)loop->item_size[op] : 0;
-                pieces->convert[op](piece[op], row_step[op], converted[op], varies ? count : 1);
+            piece[op] = row[op] + done * row_step[op];
+            if (op < loop->inputs && pieces->convert[op] != NULL && row_step[op] != 0) {
+                pieces->convert[op](piece[op], row_step[op], converted[op], count);
                 piece[op] = converted[op];
+                step[op] = (ptrdiff_t)loop->item_size[op];
             }
         }
-        if (is_masked) {
+        if (pieces->is_masked) {
             compute_masked(pieces, piece, step, data[mask] + done * row_step[mask], row_step[mask],
                            count);
         } else if (pieces->convert[loop->inputs] != NULL) {

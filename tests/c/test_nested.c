@@ -15,7 +15,7 @@ enum { MOST_AXES = 4, MOST_ELEMENTS = 40000, REPETITIONS = 400, GUARD = 64 };
 
 static struct policy policy;
 
-static size_t item_size; /* of the call under test */
+static size_t item_size, stored_size; /* of the call under test, and where a converted input lies */
 
 /* out = 3 a - b modulo 2^n, of any item size up to eight. */
 static void subtract(char *const data[], const ptrdiff_t step[], ptrdiff_t n)
@@ -35,6 +35,15 @@ static void subtract_in_loop(char *data[], const ptrdiff_t *n, const ptrdiff_t s
     subtract(data, step, *n);
 }
 
+/* Shorter items become longer ones, whose upper bytes are ones. */
+static void widen(const char *from, ptrdiff_t step, void *to, ptrdiff_t n)
+{
+    memset(to, 0xff, (size_t)n * item_size);
+    for (ptrdiff_t i = 0; i < n; i++) {
+        memcpy((char *)to + i * (ptrdiff_t)item_size, from + i * step, stored_size);
+    }
+}
+
 /* Steps of an operand whose axes lie in a random order, some of them repeated. Returns its bytes. */
 static size_t random_steps(struct nested *nested, int operand, bool may_repeat)
 {
@@ -45,7 +54,8 @@ static size_t random_steps(struct nested *nested, int operand, bool may_repeat)
         order[i] = order[other];
         order[other] = i;
     }
-    size_t bytes = item_size;
+    const size_t size = nested->stored_size[operand];
+    size_t bytes = size;
     for (int i = 0; i < nested->axes; i++) {
         struct nested_axis *axis = &nested->axis[order[i]];
         if (may_repeat && random_below(5) == 0) {
@@ -54,7 +64,7 @@ static size_t random_steps(struct nested *nested, int operand, bool may_repeat)
         }
         axis->step[operand] = (ptrdiff_t)bytes;
         bytes *= (size_t)axis->n;
-        bytes += random_below(4) == 0 ? item_size * random_below(3) : 0;
+        bytes += random_below(4) == 0 ? size * random_below(3) : 0;
     }
     return bytes;
 }
@@ -70,6 +80,13 @@ static void walk(const struct nested *nested, char *out)
             }
         }
         const ptrdiff_t step[3] = {0, 0, 0};
+        char converted[2][sizeof(uint64_t)];
+        for (int in = 0; in < 2; in++) {
+            if (nested->convert[in] != NULL) {
+                widen(data[in], 0, converted[in], 1);
+                data[in] = converted[in];
+            }
+        }
         subtract(data, step, 1);
         int i = nested->axes - 1;
         while (i >= 0 && ++at[i] == nested->axis[i].n) {
@@ -93,6 +110,8 @@ static char *filled(size_t bytes)
 static void test_random_call(size_t size)
 {
     item_size = size;
+    stored_size = (size_t)1 << random_below(4);
+    stored_size = stored_size < size ? stored_size : size;
     const struct kernel kernel = {.item_size = size, .cached = subtract};
     struct elementwise loop = {
         .policy = &policy,
@@ -115,6 +134,10 @@ static void test_random_call(size_t size)
     size_t bytes[3];
     char *memory[3];
     for (int op = 0; op < 3; op++) {
+        if (op < 2 && random_below(3) == 0) {
+            nested.convert[op] = widen;
+            nested.stored_size[op] = stored_size;
+        }
         bytes[op] = random_steps(&nested, op, op < 2);
         memory[op] = filled(bytes[op]);
         nested.data[op] = memory[op] + GUARD;
@@ -123,8 +146,9 @@ static void test_random_call(size_t size)
     memcpy(expected, memory[2], bytes[2] + 2 * GUARD);
     walk(&nested, expected + GUARD);
     nested_run(&loop, &nested, random_below(2) == 0);
-    expect(memcmp(expected, memory[2], bytes[2] + 2 * GUARD) == 0, "%d axes, items of %zu bytes",
-           nested.axes, size);
+    expect(memcmp(expected, memory[2], bytes[2] + 2 * GUARD) == 0,
+           "%d axes, items of %zu bytes, stored as %zu and %zu", nested.axes, size,
+           nested.stored_size[0], nested.stored_size[1]);
     free(expected);
     for (int op = 0; op < 3; op++) {
         free(memory[op]);

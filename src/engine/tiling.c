@@ -1,0 +1,307 @@
+/* The order of the axes and the size of tiles: what a kernel finds next to each other, and what is packed. */
+#include "tiling.h"
+
+#include "elementwise_cutoffs.h"
+#include "kernels/copy/tile_pack.h"
+#include "sizes.h"
+
+static void swap_axes(struct nested *nested, int a, int b)
+{
+    const struct nested_axis kept = nested->axis[a];
+    nested->axis[a] = nested->axis[b];
+    nested->axis[b] = kept;
+}
+
+/* The axis along which an operand lies closest; -1 if it does not vary at all. */
+static int closest_axis(const struct nested *nested, int operand, int axes)
+{
+    int closest = -1;
+    for (int i = axes - 1; i >= 0; i--) {
+        const ptrdiff_t step = magnitude(nested->axis[i].step[operand]);
+        if (nested->axis[i].n > 1 && step != 0 &&
+            (closest < 0 || step < magnitude(nested->axis[closest].step[operand]))) {
+            closest = i;
+        }
+    }
+    return closest;
+}
+
+/* Whether the elements of a column lie next to each other, rather than those of a row. */
+static bool lies_across(const struct elementwise *loop, const struct nested *nested, int in)
+{
+    const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
+    const ptrdiff_t size = (ptrdiff_t)loop->item_size[in];
+    if (nested->convert[in] != NULL) {
+        return magnitude(row->step[in]) < magnitude(column->step[in]) && row->step[in] != 0;
+    }
+    return magnitude(row->step[in]) == size && column->step[in] != 0 &&
+           magnitude(column->step[in]) != size && row->n > 1;
+}
+
+/* Whether all rows are one, of elements that a kernel would have to gather or convert each time. */
+static bool repeats_apart(const struct elementwise *loop, const struct nested *nested, int in)
+{
+    const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
+    return row->step[in] == 0 && row->n > 1 && column->step[in] != 0 && column->n > 1 &&
+           (nested->convert[in] != NULL || column->step[in] != (ptrdiff_t)loop->item_size[in]);
+}
+
+/* Whether kernels can go along the rows once what lies across, or apart, is packed: other operands lie along
+ * them, or do not vary. */
+static bool others_lie_along(const struct elementwise *loop, const struct nested *nested)
+{
+    for (int op = 0; op < loop->operands; op++) {
+        const ptrdiff_t step = nested->axis[nested->axes - 1].step[op];
+        const bool along = step == (ptrdiff_t)loop->item_size[op] || nested->convert[op] != NULL ||
+                           (op < loop->inputs && step == 0);
+        if (!along && !(op < loop->inputs && (lies_across(loop, nested, op) ||
+                                              repeats_apart(loop, nested, op)))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The output's closest axis becomes the last one, the closest of an input that lies across the one before
+ * it, unless nothing can be packed and that input's lines stay in the cache until they are read again. */
+static void order_axes(const struct elementwise *loop, struct nested *nested)
+{
+    const int last = nested->axes - 1, out = loop->inputs;
+    const int of_output = closest_axis(nested, out, nested->axes);
+    if (of_output >= 0) {
+        swap_axes(nested, of_output, last);
+    }
+    const int second = closest_axis(nested, out, last);
+    const ptrdiff_t lines = nested->axis[last].n * (second >= 0 ? nested->axis[second].n : 1);
+    for (int in = 0; in < loop->inputs; in++) {
+        const int across = closest_axis(nested, in, nested->axes);
+        if (across >= 0 && across != last && nested->axis[last].step[in] != 0) {
+            swap_axes(nested, across, last - 1);
+            if (lines > UNPACKED_BELOW_LINES || others_lie_along(loop, nested)) {
+                return;
+            }
+            swap_axes(nested, across, last - 1);
+        }
+    }
+    if (second >= 0) {
+        swap_axes(nested, second, last - 1);
+    }
+}
+
+static bool is_joined(const struct nested *nested, int operand)
+{
+    const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
+    return row->step[operand] == column->n * column->step[operand];
+}
+
+/* Whether the rows of a tile become one. */
+static bool joins_rows(const struct tiling *tiling)
+{
+    const struct elementwise *loop = tiling->loop;
+    const struct nested *nested = tiling->nested;
+    const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
+    const int out = loop->inputs;
+    ptrdiff_t longest = JOIN_ROWS_BELOW_BYTES;
+    for (int in = 0; in < loop->inputs; in++) {
+        const ptrdiff_t size = (ptrdiff_t)loop->item_size[in], step = column->step[in];
+        if (tiling->packed[in] || row->step[in] == 0) {
+            continue;
+        }
+        if (nested->convert[in] == NULL && step != 0 && step != size) {
+            longest = size_min(longest, JOIN_ROWS_BELOW_ELEMENTS_IF_STEPPED *
+                                            (ptrdiff_t)loop->item_size[out]);
+        } else if (!is_joined(nested, in)) {
+            longest = size_min(longest, nested->convert[in] != NULL
+                                            ? JOIN_ROWS_BELOW_BYTES_IF_CONVERTED
+                                            : JOIN_ROWS_BELOW_BYTES_IF_PACKED);
+        }
+    }
+    return row->n > 1 && is_joined(nested, out) &&
+           column->n * (ptrdiff_t)loop->item_size[out] < longest;
+}
+
+/* Chooses what is packed; returns whether an input lies across. */
+static bool choose_packed(struct tiling *tiling, bool may_pack)
+{
+    const struct elementwise *loop = tiling->loop;
+    const struct nested *nested = tiling->nested;
+    const ptrdiff_t rows = nested->axis[nested->axes - 2].n;
+    const bool packs = may_pack && !nested->is_masked, fits = others_lie_along(loop, nested);
+    bool across = !may_pack;
+    for (int in = 0; in < loop->inputs; in++) {
+        const bool lies = lies_across(loop, nested, in);
+        across = across || lies;
+        tiling->packed_once[in] = packs && (fits || nested->convert[in] != NULL) &&
+                                  repeats_apart(loop, nested, in);
+        tiling->packed[in] = tiling->packed_once[in] ||
+                             (lies && packs && fits && tile_has_vectors(loop->item_size[in], rows));
+    }
+    return across;
+}
+
+/* Of joined rows, inputs are packed that are not as contiguous. */
+static void pack_what_is_apart(struct tiling *tiling)
+{
+    const struct elementwise *loop = tiling->loop;
+    const struct nested *nested = tiling->nested;
+    const struct nested_axis *plane = &nested->axis[nested->axes - TILE_AXES];
+    for (int in = 0; in < loop->inputs; in++) {
+        tiling->packed_once[in] = false;
+        tiling->packed[in] =
+            tiling->packed[in] || nested->convert[in] != NULL || !is_joined(nested, in) ||
+            plane[2].step[in] != (ptrdiff_t)loop->item_size[in] ||
+            (tiling->planes > 1 && plane[0].step[in] != plane[1].n * plane[1].step[in]);
+    }
+}
+
+/* Makes tiles of few elements reach over a third axis, which is moved before the last two. */
+static void add_planes(struct tiling *tiling, struct nested *nested, ptrdiff_t most)
+{
+    const int out = tiling->loop->inputs, third = nested->axes - TILE_AXES;
+    const struct nested_axis *row = &nested->axis[third + 1];
+    const ptrdiff_t elements = tiling->rows * tiling->columns;
+    if (tiling->rows < row->n ||
+        elements * (ptrdiff_t)tiling->loop->item_size[out] >= JOIN_ROWS_BELOW_BYTES) {
+        return;
+    }
+    for (int i = third; i >= 0; i--) {
+        if (nested->axis[i].n > 1 && nested->axis[i].step[out] == row->n * row->step[out]) {
+            swap_axes(nested, i, third);
+            tiling->planes = size_min(nested->axis[third].n, most / elements);
+            return;
+        }
+    }
+}
+
+/* Bytes of the output from a tile to the next one along an axis. */
+static ptrdiff_t bytes_between(const struct tiling *tiling, const struct tile_step *step)
+{
+    return magnitude(tiling->nested->axis[step->axis].step[tiling->loop->inputs]) * step->elements;
+}
+
+static void order_tiles(struct tiling *tiling)
+{
+    const int first = tiling->nested->axes - TILE_AXES;
+    const ptrdiff_t elements[TILE_AXES] = {tiling->planes, tiling->rows, tiling->columns};
+    tiling->steps = 0;
+    tiling->tiles = 1;
+    for (int axis = tiling->nested->axes - 1; axis >= 0; axis--) {
+        struct tile_step step = {axis, 0, axis >= first ? elements[axis - first] : 1};
+        step.tiles = ceiling(tiling->nested->axis[axis].n, step.elements);
+        if (step.tiles == 1) {
+            continue;
+        }
+        int at = tiling->steps++;
+        for (; at > 0 && bytes_between(tiling, &step) < bytes_between(tiling, &tiling->step[at - 1]);
+             at--) {
+            tiling->step[at] = tiling->step[at - 1];
+        }
+        tiling->step[at] = step;
+        tiling->tiles *= step.tiles;
+    }
+}
+
+static void cut_into_tiles(struct tiling *tiling, struct nested *nested, bool may_pack)
+{
+    const struct elementwise *loop = tiling->loop;
+    const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
+    const bool across = choose_packed(tiling, may_pack);
+    tiling->joined = may_pack && !nested->is_masked && joins_rows(tiling);
+    tiling->planes = 1;
+    bool packs = tiling->joined, packs_once = false;
+    size_t largest_item = loop->item_size[loop->inputs];
+    for (int in = 0; in < loop->inputs; in++) {
+        packs = packs || (tiling->packed[in] && !tiling->packed_once[in]);
+        packs_once = packs_once || tiling->packed_once[in];
+        largest_item = loop->item_size[in] > largest_item ? loop->item_size[in] : largest_item;
+    }
+    const ptrdiff_t bytes = tiling->joined ? JOINED_TILE_BYTES : PACKED_TILE_BYTES;
+    const ptrdiff_t most = packs || across ? bytes / (ptrdiff_t)largest_item : TILE_ELEMENTS;
+    tiling->columns =
+        size_min(column->n, tiling->joined ? most
+                            : packs        ? PACKED_TILE_COLUMNS
+                            : across       ? UNPACKED_TILE_COLUMNS
+                            : packs_once   ? PACKED_ROW_BYTES / (ptrdiff_t)largest_item
+                                           : most);
+    tiling->rows = size_min(row->n, most / tiling->columns);
+    if (tiling->joined) {
+        add_planes(tiling, nested, most);
+        pack_what_is_apart(tiling);
+    }
+    order_tiles(tiling);
+}
+
+static int longest_axis(const struct nested *nested)
+{
+    int longest = nested->axes - 1;
+    for (int i = 0; i < nested->axes; i++) {
+        longest = nested->axis[i].n > nested->axis[longest].n ? i : longest;
+    }
+    return longest;
+}
+
+/* The longest axis becomes the last one, the output's closest one comes before it. */
+static void order_axes_by_length(struct nested *nested, int out)
+{
+    const int last = nested->axes - 1;
+    swap_axes(nested, longest_axis(nested), last);
+    const int closest = closest_axis(nested, out, last);
+    if (closest >= 0) {
+        swap_axes(nested, closest, last - 1);
+    }
+}
+
+/* Whether tiles or their rows are so small that a strided loop along the longest axis takes less time. */
+static bool tiles_are_small(const struct tiling *tiling)
+{
+    const ptrdiff_t elements = tiling_elements(tiling);
+    const ptrdiff_t calls = tiling->joined ? 1 : tiling->rows;
+    const ptrdiff_t longest = tiling->nested->axis[longest_axis(tiling->nested)].n;
+    return TILE_NS + INNER_LOOP_NS * calls > elements + INNER_LOOP_NS * elements / longest;
+}
+
+void tiling_make(struct elementwise *loop, struct nested *nested, struct tiling *tiling)
+{
+    const int missing = nested->axes < TILE_AXES ? TILE_AXES - nested->axes : 0;
+    for (int i = nested->axes - 1; i >= 0 && missing > 0; i--) {
+        nested->axis[i + missing] = nested->axis[i];
+    }
+    for (int i = 0; i < missing; i++) {
+        nested->axis[i] = (struct nested_axis){.n = 1};
+    }
+    nested->axes += missing;
+    order_axes(loop, nested);
+    tiling->loop = loop;
+    tiling->nested = nested;
+    cut_into_tiles(tiling, nested, true);
+    if (tiles_are_small(tiling)) {
+        order_axes_by_length(nested, loop->inputs);
+        cut_into_tiles(tiling, nested, false);
+    }
+}
+
+void tiling_find(const struct tiling *tiling, ptrdiff_t index, char *data[],
+                 ptrdiff_t extent[TILE_AXES])
+{
+    const struct nested *nested = tiling->nested;
+    const int operands = tiling->loop->operands + nested->is_masked;
+    const int first = nested->axes - TILE_AXES;
+    extent[0] = tiling->planes;
+    extent[1] = tiling->rows;
+    extent[2] = tiling->columns;
+    for (int op = 0; op < operands; op++) {
+        data[op] = nested->data[op];
+    }
+    for (int i = 0; i < tiling->steps; i++) {
+        const struct tile_step *step = &tiling->step[i];
+        const struct nested_axis *axis = &nested->axis[step->axis];
+        const ptrdiff_t at = index % step->tiles * step->elements;
+        index /= step->tiles;
+        for (int op = 0; op < operands; op++) {
+            data[op] += at * axis->step[op];
+        }
+        if (step->axis >= first) {
+            extent[step->axis - first] = size_min(step->elements, axis->n - at);
+        }
+    }
+}

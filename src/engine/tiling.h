@@ -1,0 +1,39 @@
+/* How a call over operands in several dimensions is cut into tiles. */
+#ifndef NUMC_TILING_H
+#define NUMC_TILING_H
+
+#include "nested.h"
+
+/* A tile reaches over the last two axes; over three where all of these are short. */
+enum { TILE_AXES = 3 };
+
+struct tiling {
+    struct elementwise *loop;
+    const struct nested *nested;
+    /* Inputs that are copied, or converted, for each tile; of those that are packed once, a single row. */
+    bool packed[PIECES_MOST_INPUTS], packed_once[PIECES_MOST_INPUTS];
+    bool joined; /* the rows of a tile are one */
+    /* A tile's, at most. Several planes, and so several rows of a plane, only if they are joined. */
+    ptrdiff_t planes, rows, columns;
+    /* Tiles by axis, the fastest first: those that follow each other in the output. */
+    int steps;
+    struct tile_step {
+        int axis;
+        ptrdiff_t tiles, elements; /* elements of one along the axis */
+    } step[NESTED_MOST_AXES];
+    ptrdiff_t tiles;
+};
+
+/* Puts the axes in order, at least TILE_AXES of them, and cuts. */
+void tiling_make(struct elementwise *loop, struct nested *nested, struct tiling *tiling);
+
+static inline ptrdiff_t tiling_elements(const struct tiling *tiling)
+{
+    return tiling->planes * tiling->rows * tiling->columns;
+}
+
+/* Where a tile begins, and its planes, rows and columns. */
+void tiling_find(const struct tiling *tiling, ptrdiff_t index, char *data[],
+                 ptrdiff_t extent[TILE_AXES]);
+
+#endif
