@@ -33,8 +33,8 @@ enum {
     JOIN_ROWS_BELOW_BYTES_IF_PACKED = 256,    /* if an input must be packed anew for each tile */
     JOIN_ROWS_BELOW_BYTES_IF_CONVERTED = 1024,
     JOIN_ROWS_BELOW_ELEMENTS_IF_STEPPED = 24, /* if elements of an input lie apart */
-    /* Joined rows fit the first-level cache twice. */
-    JOINED_TILE_BYTES = 16384,
+    /* Joined rows of all operands fit the first-level cache. */
+    JOINED_TILE_BYTES = 8192,
     /* Packed tiles are wide: the other operands' rows are long enough for the prefetcher, and lines that
      * reach beyond a tile are still in a cache for the one below. */
     PACKED_TILE_BYTES = 49152,

@@ -62,30 +62,34 @@ static bool others_lie_along(const struct elementwise *loop, const struct nested
     return true;
 }
 
-/* The output's closest axis becomes the last one, the closest of an input that lies across the one before
- * it, unless nothing can be packed and that input's lines stay in the cache until they are read again. */
-static void order_axes(const struct elementwise *loop, struct nested *nested)
+/* The output's two closest axes become the last ones. */
+static void order_axes_by_output(struct nested *nested, int out)
 {
-    const int last = nested->axes - 1, out = loop->inputs;
-    const int of_output = closest_axis(nested, out, nested->axes);
-    if (of_output >= 0) {
-        swap_axes(nested, of_output, last);
+    for (int last = nested->axes - 1; last >= nested->axes - 2; last--) {
+        const int closest = closest_axis(nested, out, last + 1);
+        if (closest >= 0) {
+            swap_axes(nested, closest, last);
+        }
     }
-    const int second = closest_axis(nested, out, last);
-    const ptrdiff_t lines = nested->axis[last].n * (second >= 0 ? nested->axis[second].n : 1);
+}
+
+/* The closest axis of an input that lies across becomes the last but one, unless nothing can be packed and that
+ * input's lines stay in the cache until they are read again. Returns whether there is such an input. */
+static bool order_axes_by_input(const struct elementwise *loop, struct nested *nested)
+{
+    const int last = nested->axes - 1;
+    const ptrdiff_t lines = nested->axis[last].n * nested->axis[last - 1].n;
     for (int in = 0; in < loop->inputs; in++) {
         const int across = closest_axis(nested, in, nested->axes);
         if (across >= 0 && across != last && nested->axis[last].step[in] != 0) {
             swap_axes(nested, across, last - 1);
             if (lines > UNPACKED_BELOW_LINES || others_lie_along(loop, nested)) {
-                return;
+                return true;
             }
             swap_axes(nested, across, last - 1);
         }
     }
-    if (second >= 0) {
-        swap_axes(nested, second, last - 1);
-    }
+    return false;
 }
 
 static bool is_joined(const struct nested *nested, int operand)
@@ -270,10 +274,15 @@ void tiling_make(struct elementwise *loop, struct nested *nested, struct tiling 
         nested->axis[i] = (struct nested_axis){.n = 1};
     }
     nested->axes += missing;
-    order_axes(loop, nested);
     tiling->loop = loop;
     tiling->nested = nested;
+    order_axes_by_output(nested, loop->inputs);
+    const bool across = order_axes_by_input(loop, nested);
     cut_into_tiles(tiling, nested, true);
+    if (across && tiles_are_small(tiling)) {
+        order_axes_by_output(nested, loop->inputs);
+        cut_into_tiles(tiling, nested, true);
+    }
     if (tiles_are_small(tiling)) {
         order_axes_by_length(nested, loop->inputs);
         cut_into_tiles(tiling, nested, false);

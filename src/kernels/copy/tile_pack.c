@@ -3,20 +3,42 @@
 
 #include "transpose.h"
 
+#include <stdlib.h>
+
 enum {
     SIDE = 8, /* columns that are transposed together: their lines stay in the cache */
     VECTOR = 16,
 };
 
-/* Inlined with a constant size, so that each memcpy becomes one load or store. */
+/* Along the side where elements are closer, but not in rows of a few: a loop takes as long to begin and to end.
+ * Inlined with a constant size, so that each memcpy becomes one load or store. */
+INLINE void pack_lines(size_t size, ptrdiff_t lines, ptrdiff_t n, const char *from,
+                       ptrdiff_t line_step, ptrdiff_t step, char *to, ptrdiff_t to_line,
+                       ptrdiff_t to_step)
+{
+    for (ptrdiff_t line = 0; line < lines; line++) {
+        const char *next = from + line * line_step;
+        char *to_next = to + line * to_line;
+        _Pragma("GCC unroll 4") for (ptrdiff_t i = 0; i < n; i++)
+        {
+            memcpy(to_next, next, size);
+            to_next += to_step;
+            next += step;
+        }
+    }
+}
+
 INLINE void pack_elements(size_t size, const struct tile *tile, char *to)
 {
-    const ptrdiff_t row_bytes = tile->columns * (ptrdiff_t)size;
-    for (ptrdiff_t r = 0; r < tile->rows; r++) {
-        const char *row = tile->data + r * tile->row_step;
-        for (ptrdiff_t c = 0; c < tile->columns; c++) {
-            memcpy(to + r * row_bytes + c * (ptrdiff_t)size, row + c * tile->column_step, size);
-        }
+    const ptrdiff_t item = (ptrdiff_t)size, row_bytes = tile->columns * item;
+    const bool down = tile->columns < tile->rows &&
+                      (tile->columns < SIDE || labs(tile->row_step) < labs(tile->column_step));
+    if (down) {
+        pack_lines(size, tile->columns, tile->rows, tile->data, tile->column_step, tile->row_step,
+                   to, item, row_bytes);
+    } else {
+        pack_lines(size, tile->rows, tile->columns, tile->data, tile->row_step, tile->column_step,
+                   to, row_bytes, item);
     }
 }
 
