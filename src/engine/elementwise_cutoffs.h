@@ -31,8 +31,9 @@ enum {
      * Rows of the output that are shorter are joined to one row for each tile: */
     JOIN_ROWS_BELOW_BYTES = 2048,
     JOIN_ROWS_BELOW_BYTES_IF_PACKED = 256,    /* if an input must be packed anew for each tile */
-    JOIN_ROWS_BELOW_BYTES_IF_CONVERTED = 1024,
-    JOIN_ROWS_BELOW_ELEMENTS_IF_STEPPED = 24, /* if elements of an input lie apart */
+    JOIN_ROWS_BELOW_BYTES_IF_CONVERTED = 1024, /* or gathered, see below */
+    /* Smaller items whose elements lie apart are worth as much: vectors hold many of them. */
+    GATHERED_BELOW_ITEM_BYTES = 4,
     /* Joined rows of all operands fit the first-level cache. */
     JOINED_TILE_BYTES = 8192,
     /* Packed tiles are wide: the other operands' rows are long enough for the prefetcher, and lines that

@@ -74,8 +74,8 @@ static void order_axes_by_output(struct nested *nested, int out)
 }
 
 /* The closest axis of an input that lies across becomes the last but one, unless nothing can be packed and that
- * input's lines stay in the cache until they are read again. Returns whether there is such an input. */
-static bool order_axes_by_input(const struct elementwise *loop, struct nested *nested)
+ * input's lines stay in the cache until they are read again. Returns that input, or -1. */
+static int order_axes_by_input(const struct elementwise *loop, struct nested *nested)
 {
     const int last = nested->axes - 1;
     const ptrdiff_t lines = nested->axis[last].n * nested->axis[last - 1].n;
@@ -84,12 +84,12 @@ static bool order_axes_by_input(const struct elementwise *loop, struct nested *n
         if (across >= 0 && across != last && nested->axis[last].step[in] != 0) {
             swap_axes(nested, across, last - 1);
             if (lines > UNPACKED_BELOW_LINES || others_lie_along(loop, nested)) {
-                return true;
+                return in;
             }
             swap_axes(nested, across, last - 1);
         }
     }
-    return false;
+    return -1;
 }
 
 static bool is_joined(const struct nested *nested, int operand)
@@ -112,8 +112,9 @@ static bool joins_rows(const struct tiling *tiling)
             continue;
         }
         if (nested->convert[in] == NULL && step != 0 && step != size) {
-            longest = size_min(longest, JOIN_ROWS_BELOW_ELEMENTS_IF_STEPPED *
-                                            (ptrdiff_t)loop->item_size[out]);
+            longest = size_min(longest, size < GATHERED_BELOW_ITEM_BYTES
+                                            ? JOIN_ROWS_BELOW_BYTES_IF_CONVERTED
+                                            : JOIN_ROWS_BELOW_BYTES_IF_PACKED);
         } else if (!is_joined(nested, in)) {
             longest = size_min(longest, nested->convert[in] != NULL
                                             ? JOIN_ROWS_BELOW_BYTES_IF_CONVERTED
@@ -277,11 +278,16 @@ void tiling_make(struct elementwise *loop, struct nested *nested, struct tiling 
     tiling->loop = loop;
     tiling->nested = nested;
     order_axes_by_output(nested, loop->inputs);
-    const bool across = order_axes_by_input(loop, nested);
+    const int across = order_axes_by_input(loop, nested);
     cut_into_tiles(tiling, nested, true);
-    if (across && tiles_are_small(tiling)) {
+    const bool is_small = tiles_are_small(tiling);
+    if (across >= 0 && (is_small || !tiling->packed[across])) {
         order_axes_by_output(nested, loop->inputs);
         cut_into_tiles(tiling, nested, true);
+        if (!tiling->joined && !is_small) {
+            order_axes_by_input(loop, nested);
+            cut_into_tiles(tiling, nested, true);
+        }
     }
     if (tiles_are_small(tiling)) {
         order_axes_by_length(nested, loop->inputs);
