@@ -117,6 +117,29 @@ def singular_values(a):
     return -np.sort(-np.sqrt((np.abs(a) ** 2).sum(-2)), axis=-1)
 
 
+def refined_singular_values(a):
+    """As refined_eigenvalues()."""
+    n = a.shape[-1]
+    u, _, vh = np.linalg.svd(a.astype("D" if a.dtype.kind == "c" else "d"))
+    u, v = (q @ (1.5 * np.eye(n) - 0.5 * (adjoint(q) @ q)) for q in map(wide_of, (u, adjoint(vh))))
+    found = []
+    for b in adjoint(u) @ (wide_of(a) @ v):
+        diagonal = np.diagonal(b).real
+        apart = np.diff(diagonal) < -1e-9 * diagonal[0]
+        clusters = np.split(np.arange(n), np.flatnonzero(apart) + 1)
+        blocks = [b[np.ix_(c, c)] for c in clusters]
+        found.append(np.concatenate([close_singular_values(x, diagonal[0]) for x in blocks]))
+    return -np.sort(-np.abs(np.array(found)), axis=-1)
+
+
+def close_singular_values(b, largest):
+    """Of a matrix that is next to a multiple of the identity: those of its Hermitian part, unless
+    they are next to 0."""
+    if b[0, 0].real <= 1e-6 * largest:
+        return np.linalg.svd(b.astype("D" if b.dtype.kind == "c" else "d"))[1]
+    return values_next_to((b + adjoint(b)) / 2)
+
+
 def length(a):
     return np.sqrt((np.abs(a) ** 2).sum((-2, -1)))
 

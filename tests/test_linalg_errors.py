@@ -7,6 +7,7 @@ from linalg_errors import (
     eigenvalues,
     errors,
     refined_eigenvalues,
+    refined_singular_values,
     singular_values,
 )
 
@@ -77,3 +78,11 @@ def test_errors_of_larger_matrices(dtype, n):
     values = refined_eigenvalues(a)
     compare("eigh", a, values)
     compare("eigvalsh", a, values, MOST_OF_LARGE_VALUES)
+
+
+@pytest.mark.parametrize("n", [9, *OF_LARGE_ONES])
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_errors_of_larger_svd(dtype, n):
+    count = OF_LARGE_ONES.get(n, OF_EACH_KIND)
+    a = difficult(np.random.default_rng([n, ord(dtype)]), dtype, count, n, False)
+    compare("svd", a, refined_singular_values(a))

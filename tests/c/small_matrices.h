@@ -172,6 +172,7 @@ enum matrix_kind {
     ZERO,
     EQUAL,
     RANK_1,
+    DIAGONAL,
     SUBNORMAL,
     KINDS
 };
@@ -215,7 +216,8 @@ static void fill_input(const struct problem *problem, int input, ptrdiff_t index
     }
     for (ptrdiff_t i = 0; i < shape->rows && input == 0; i++) {
         for (ptrdiff_t j = 0; j < shape->columns; j++) {
-            const long double scale = ldexpl(1, (int)(4 * j - i / 2));
+            const long double scale =
+                ldexpl(1, n <= MOST_SMALL_ORDER ? (int)(4 * j - i / 2) : (int)(j - i / 2));
             const long double both =
                 ldexpl(1, n <= MOST_SMALL_ORDER ? (int)(i + j) * -2 : (int)(i + j) / -2);
             const exact x = get(shape, matrix, i, j);
@@ -238,6 +240,9 @@ static void fill_input(const struct problem *problem, int input, ptrdiff_t index
                 break;
             case RANK_1:
                 put(shape, matrix, i, j, (exact)((i + 1) * (j + 1)) / 3);
+                break;
+            case DIAGONAL:
+                put(shape, matrix, i, j, i == j ? x : 0);
                 break;
             case SUBNORMAL:
                 put(shape, matrix, i, j, i == j ? problem->smallest / 8 : 0);

@@ -90,29 +90,6 @@ INLINE vector_mask diagonalize(number *a, vector *values, number *vectors, ptrdi
     return active;
 }
 
-/* Copies T, and makes its vectors those of the identity. Lanes whose larger numbers come first are turned around:
- * an iteration whose sweeps end at smaller numbers converges sooner. */
-NOINLINE void start_iteration(const struct householder *r, struct ql_iteration *ql)
-{
-    const ptrdiff_t n = r->n;
-    const vector_mask turned = magnitude(r->diagonal[0]) > magnitude(r->diagonal[n - 1]);
-    vector *vectors = ql->vectors;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        ql->diagonal[i] = select_lanes(turned, r->diagonal[n - 1 - i], r->diagonal[i]);
-    }
-    for (ptrdiff_t i = 0; i < n - 1; i++) {
-        ql->next[i] = select_lanes(turned, r->next[n - 2 - i], r->next[i]);
-    }
-    for (ptrdiff_t i = 0; i < n && vectors != NULL; i++) {
-        vector *row = vectors + i * r->stride;
-        for (ptrdiff_t j = 0; j < n; j++) {
-            row[j] = splat(0);
-        }
-        row[i] += select_lanes(turned, splat(0), splat(1));
-        row[n - 1 - i] += select_lanes(turned, splat(1), splat(0));
-    }
-}
-
 /* Adds to each value what is left of it: z^T (T z - value z), whose error is that of the vector, squared. */
 NOINLINE void refine_values(const struct householder *r, const vector *vectors, vector *values,
                             vector *rest)
@@ -134,38 +111,6 @@ NOINLINE void refine_values(const struct householder *r, const vector *vectors, 
     }
     for (ptrdiff_t j = 0; j < n; j++) {
         values[j] += rest[j];
-    }
-}
-
-/* Moves x[i] to x[places[i]], in each lane. */
-INLINE void move_lanes(vector *x, const vector_mask *places, vector *scratch, ptrdiff_t n)
-{
-    for (ptrdiff_t i = 0; i < n; i++) {
-        scratch[i] = x[i];
-    }
-    element *to = (element *)x;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        UNROLL for (int lane = 0; lane < LANES; lane++)
-        {
-            to[places[i][lane] * LANES + lane] = scratch[i][lane];
-        }
-    }
-}
-
-/* Sorts values in ascending order, and the columns of `rows` rows of vectors with them. */
-NOINLINE void sort_columns(vector *values, vector *vectors, ptrdiff_t rows, ptrdiff_t stride,
-                           vector_mask *places, vector *scratch, ptrdiff_t n)
-{
-    for (ptrdiff_t i = 0; i < n; i++) {
-        vector_mask place = {0};
-        for (ptrdiff_t j = 0; j < n; j++) {
-            place -= j < i ? values[j] <= values[i] : values[j] < values[i]; /* true is -1 */
-        }
-        places[i] = place;
-    }
-    move_lanes(values, places, scratch, n);
-    for (ptrdiff_t row = 0; row < rows; row++) {
-        move_lanes(vectors + row * stride, places, scratch, n);
     }
 }
 
@@ -208,38 +153,20 @@ INLINE bool copy_triangle(const struct householder *r, const number *a, vector o
     return mask_bits(rest != splat(0)) == 0;
 }
 
-/* Of reals in rows `stride` apart, and in the same place. */
-INLINE void widen_vectors(number *z, ptrdiff_t n, ptrdiff_t stride)
-{
-    const vector *from = (const vector *)z;
-    for (ptrdiff_t i = n * stride - 1; i >= 0; i--) {
-        z[i] = number_of(from[i]);
-    }
-}
-
-INLINE void close_rows(number *z, ptrdiff_t n, ptrdiff_t stride)
-{
-    for (ptrdiff_t i = 1; i < n; i++) {
-        for (ptrdiff_t j = 0; j < n; j++) {
-            z[i * n + j] = z[i * stride + j];
-        }
-    }
-}
-
 /* Values, and where it takes that, vectors, for which real ones need `room` for another matrix. */
-INLINE void refine(const struct householder *reduction, const struct ql_iteration *ql,
-                   vector *scratch, vector *room)
+INLINE void refine(const struct householder *reduction, const struct swept_columns *columns,
+                   vector *values, vector *scratch, vector *room)
 {
-    const ptrdiff_t n = ql->n, stride = ql->stride;
-    refine_values(reduction, ql->vectors, ql->diagonal, scratch);
+    const ptrdiff_t n = columns->n, stride = columns->stride;
+    refine_values(reduction, columns->vectors, values, scratch);
     if (n > UNREFINED_N) {
         struct refinement refinement = {
             .diagonal = reduction->diagonal,
             .next = reduction->next,
-            .z = ql->vectors,
-            .e = PARTS == 2 ? ql->vectors + n * stride : room,
-            .values = ql->diagonal,
-            .scratch = (vector *)ql->rotations,
+            .z = columns->vectors,
+            .e = PARTS == 2 ? columns->vectors + n * stride : room,
+            .values = values,
+            .scratch = (vector *)columns->rotations,
             .n = n,
             .stride = stride,
         };
@@ -264,12 +191,17 @@ NOINLINE vector_mask decompose_hermitian(char *workspace, vector **values, numbe
         .n = n,
         .stride = stride,
     };
-    struct ql_iteration ql = {
+    struct lane_blocks ql = {
         .diagonal = reals + 2 * n,
         .next = reals + 3 * n,
+        .origin = find_origin(z, n),
+        .least = splat(EPSILON * (element)0x1p-17), /* the size of the matrix is 1 */
+        .least_ratio = EPSILON / 2,
+        .n = n,
+    };
+    struct swept_columns columns = {
         .vectors = vectors,
         .rotations = (struct shears *)(reals + 6 * n),
-        .origin = find_origin(z, n),
         .n = n,
         .stride = stride,
     };
@@ -277,20 +209,25 @@ NOINLINE vector_mask decompose_hermitian(char *workspace, vector **values, numbe
     if (!is_diagonal) {
         reduce_matrix(&reduction);
     }
-    start_iteration(&reduction, &ql);
-    const vector_mask left = iterate_ql(&ql);
+    /* An iteration whose sweeps end at smaller numbers converges sooner. */
+    const vector_mask turned = has_larger_first(reduction.diagonal, n);
+    copy_diagonals(&ql, reduction.diagonal, reduction.next, turned);
+    start_vectors(&columns, turned);
+    const vector_mask left = iterate_ql(&ql, &columns);
     if (with_vectors && !is_diagonal) {
-        refine(&reduction, &ql, scratch, reals + VECTORS_OF_ROW * n);
+        refine(&reduction, &columns, ql.diagonal, scratch, reals + VECTORS_OF_ROW * n);
     }
     for (ptrdiff_t i = 0; i < n; i++) {
         ql.diagonal[i] += ql.origin;
     }
-    sort_columns(ql.diagonal, vectors, with_vectors ? n : 0, stride, (vector_mask *)(reals + 5 * n),
-                 scratch, n);
+    vector_mask *places = (vector_mask *)(reals + 5 * n);
+    sort_lanes(ql.diagonal, places, scratch, n, false);
     if (with_vectors) {
+        move_columns(vectors, stride, places, scratch, n);
         widen_vectors(z, n, stride);
         if (!is_diagonal) {
-            apply_reflectors(&reduction, z);
+            const struct reflectors q = {a + stride, reduction.factor + 1, n - 1, stride};
+            apply_reflectors(&q, z, n);
         }
         close_rows(z, n, stride);
     }

@@ -97,4 +97,44 @@ INLINE void sort_values(vector *values, number *a, number *b, ptrdiff_t n, bool 
     }
 }
 
+/* Moves x[i] to x[places[i]], in each lane. */
+INLINE void move_lanes(vector *x, const vector_mask *places, vector *scratch, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        scratch[i] = x[i];
+    }
+    element *to = (element *)x;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        UNROLL for (int lane = 0; lane < LANES; lane++)
+        {
+            to[places[i][lane] * LANES + lane] = scratch[i][lane];
+        }
+    }
+}
+
+/* As sort_values(), of many; and where each of them went. */
+NOINLINE void sort_lanes(vector *values, vector_mask *places, vector *scratch, ptrdiff_t n,
+                         bool descending)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        vector_mask place = {0};
+        for (ptrdiff_t j = 0; j < n; j++) {
+            const vector before = descending ? -values[j] : values[j];
+            const vector here = descending ? -values[i] : values[i];
+            place -= j < i ? before <= here : before < here; /* true is -1 */
+        }
+        places[i] = place;
+    }
+    move_lanes(values, places, scratch, n);
+}
+
+/* Columns go where their values went. */
+NOINLINE void move_columns(vector *vectors, ptrdiff_t stride, const vector_mask *places,
+                           vector *scratch, ptrdiff_t n)
+{
+    for (ptrdiff_t row = 0; row < n; row++) {
+        move_lanes(vectors + row * stride, places, scratch, n);
+    }
+}
+
 #endif

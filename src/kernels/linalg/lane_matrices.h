@@ -45,13 +45,13 @@ INLINE void find_addresses(const struct linalg_operand *x, const struct lane_gro
     }
 }
 
-INLINE void transpose_numbers(number *x, ptrdiff_t n)
+INLINE void transpose_numbers(number *x, ptrdiff_t n, ptrdiff_t stride)
 {
     for (ptrdiff_t i = 1; i < n; i++) {
         for (ptrdiff_t j = 0; j < i; j++) {
-            const number lower = x[i * n + j];
-            x[i * n + j] = x[j * n + i];
-            x[j * n + i] = lower;
+            const number lower = x[i * stride + j];
+            x[i * stride + j] = x[j * stride + i];
+            x[j * stride + i] = lower;
         }
     }
 }
@@ -73,7 +73,7 @@ NOINLINE void load_numbers(const struct linalg_operand *x, const struct lane_gro
     if (transposed || (x->column_step == item && x->row_step == columns * item)) {
         load_line(&from, 0, rows * columns * PARTS, (vector *)to);
         if (transposed) {
-            transpose_numbers(to, rows);
+            transpose_numbers(to, rows, rows);
         }
         return;
     }
@@ -101,7 +101,7 @@ NOINLINE void store_numbers(const struct linalg_operand *x, const struct lane_gr
     const bool transposed = is_transposed(x, rows, columns);
     if (transposed || (x->column_step == item && x->row_step == columns * item)) {
         if (transposed) {
-            transpose_numbers(from, rows);
+            transpose_numbers(from, rows, rows);
         }
         store_line(&to, 0, rows * columns * PARTS, group->lanes, (const vector *)from);
         return;

@@ -30,12 +30,12 @@ static const struct linalg_row rows[] = {
     {"eigh_up", MOST_N_OF_VECTORS, eigh_up, eigen_workspace},
     {"eigvalsh_lo", MOST_N_OF_VALUES, eigvalsh_lo, eigen_workspace},
     {"eigvalsh_up", MOST_N_OF_VALUES, eigvalsh_up, eigen_workspace},
-    {"svd_f", MOST_N_OF_SINGULAR, svd_f, two_matrices},
-    {"svd_s", MOST_N_OF_SINGULAR, svd_f, two_matrices},
-    {"svd", MOST_N_OF_SINGULAR_VALUES, svd, two_matrices},
-    {"svd_n_f", MOST_N_OF_SINGULAR, svd_f, two_matrices}, /* NumPy 2.0's names */
-    {"svd_n_s", MOST_N_OF_SINGULAR, svd_f, two_matrices},
-    {"svd_n", MOST_N_OF_SINGULAR_VALUES, svd, two_matrices},
+    {"svd_f", MOST_N_OF_SINGULAR, svd_f, singular_workspace},
+    {"svd_s", MOST_N_OF_SINGULAR, svd_f, singular_workspace},
+    {"svd", MOST_N_OF_SINGULAR_VALUES, svd, singular_workspace},
+    {"svd_n_f", MOST_N_OF_SINGULAR, svd_f, singular_workspace}, /* NumPy 2.0's names */
+    {"svd_n_s", MOST_N_OF_SINGULAR, svd_f, singular_workspace},
+    {"svd_n", MOST_N_OF_SINGULAR_VALUES, svd, singular_workspace},
 #if !IS_FLOAT
     {"qr_r_raw", MOST_N_OF_REFLECTIONS, qr_r_raw, one_matrix},
     {"qr_r_raw_m", MOST_N_OF_REFLECTIONS, qr_r_raw, one_matrix}, /* NumPy 2.0's names */

@@ -1,160 +1,160 @@
-/* svd of square matrices, by Jacobi's rotations of their columns. */
-#include "jacobi.h"
+/* svd of square matrices: by Jacobi's rotations of their columns where they are small, otherwise by QR iterations of a
+ * bidiagonal matrix. */
+#include "bidiagonal.h"
+#include "one_sided_jacobi.h"
+#include "qr_iteration.h"
 
-/* Up to here LAPACK is slower, whatever the matrices, and no more exact where no vectors are wanted. */
-enum { MOST_N_OF_SINGULAR = LANES == 2 ? 6 : 8, MOST_N_OF_SINGULAR_VALUES = 4 };
+/* Up to these orders LAPACK is slower, whatever the matrices, and no more exact where no vectors are wanted; up to the
+ * last of them Jacobi's rotations are not slower than QR iterations. */
+enum {
+    MOST_N_OF_SINGULAR = LANES == 2 ? 32 : 64,
+    MOST_N_OF_SINGULAR_VALUES = 4,
+    MOST_N_OF_COLUMNS = LANES == 2   ? 4
+                        : PARTS == 2 ? 5
+                                     : 6
+};
 
-/* What matrices are scaled to, and the least size of their columns: what is smaller, far below rounding errors,
- * counts as zero. Of products of such columns the squares of errors are still normal, in float, too. */
-#define SIZE_OF_MATRIX ((element)0x1p28)
-#define LEAST_COLUMN (EPSILON * (element)0x1p8)
+/* Numbers of the workspace beside three matrices. */
+enum { NUMBERS_OF_SIDES = 7, VECTORS_OF_SIDES = 6 + 4 * SWEEPS_AT_ONCE };
 
-INLINE vector square_of_column(const number *a, ptrdiff_t n, ptrdiff_t p)
+static size_t singular_workspace(ptrdiff_t n)
 {
-    number_sum sum = zero_sum();
-    for (ptrdiff_t i = 0; i < n; i++) {
-        add_conjugate_product(&sum, a[i * n + p], a[i * n + p]);
-    }
-    return real_part(number_of_sum(sum));
+    const ptrdiff_t numbers = 3 * n * stride_of_rows(n) + NUMBERS_OF_SIDES * n;
+    return (size_t)(numbers * PARTS + VECTORS_OF_SIDES * n) * sizeof(vector);
 }
 
-/* The product of column q with the conjugate of column p. */
-INLINE number product_of_columns(const number *a, ptrdiff_t n, ptrdiff_t p, ptrdiff_t q)
+/* Of turned lanes the iteration had the transpose. */
+NOINLINE void swap_sides(const struct qr_sides *sides, vector_mask turned)
 {
-    number_sum sum = zero_sum();
-    for (ptrdiff_t i = 0; i < n; i++) {
-        add_conjugate_product(&sum, a[i * n + q], a[i * n + p]);
+    for (ptrdiff_t i = 0; i < sides->left.n * sides->left.stride; i++) {
+        vector *left = sides->left.vectors + i, *right = sides->right.vectors + i;
+        const vector x = *left, y = *right;
+        *left = select_lanes(turned, y, x);
+        *right = select_lanes(turned, x, y);
     }
-    return number_of_sum(sum);
 }
 
-/* Makes columns p and q orthogonal, up to `tolerance`. Returns in which lanes they were not. */
-INLINE vector_mask separate_columns(number *a, number *vectors, ptrdiff_t n, ptrdiff_t p,
-                                    ptrdiff_t q, element tolerance)
+/* Adds to each value what is left of it: half of x^T (B y - value x) + y^T (B^T x - value y), whose error is that of
+ * the vectors, squared. */
+NOINLINE void refine_singular_values(const struct bidiagonalization *r,
+                                     const struct qr_sides *sides, vector *values, vector *rest)
 {
-    const number x = product_of_columns(a, n, p, q);
-    const vector amount = amount_of(x);
-    const vector at_p = square_of_column(a, n, p), at_q = square_of_column(a, n, q);
-    const vector least = splat(LEAST_COLUMN * LEAST_COLUMN);
-    const vector error = splat(tolerance);
-    const vector_mask active =
-        (at_p > least) & (at_q > least) & (amount * amount > error * at_p * (error * at_q));
-    if (mask_bits(active) == 0) {
-        return active;
-    }
-    const struct plane_angle angle = angle_of(at_p, at_q, amount);
-    const rotation by = rotation_of(angle.sine, angle.half, x, amount);
-    for (ptrdiff_t i = 0; i < n; i++) {
-        rotate(&by, active, &a[i * n + p], &a[i * n + q]);
-        if (vectors != NULL) {
-            rotate(&by, active, &vectors[i * n + p], &vectors[i * n + q]);
-        }
-    }
-    return active;
-}
-
-/* Replaces column j by the unit vector that has the least in common with the columns before. */
-INLINE void start_column(number *a, ptrdiff_t n, ptrdiff_t j, vector_mask where)
-{
-    vector least = splat((element)n);
-    vector_mask row = {0};
-    for (ptrdiff_t i = 0; i < n; i++) {
-        number_sum sum = zero_sum();
-        for (ptrdiff_t k = 0; k < j; k++) {
-            add_conjugate_product(&sum, a[i * n + k], a[i * n + k]);
-        }
-        const vector common = real_part(number_of_sum(sum));
-        const vector_mask less = common < least;
-        least = select_lanes(less, common, least);
-        row = select_bits(less, splat_bits((lane_bits)i), row);
+    const ptrdiff_t n = r->n, stride = r->stride;
+    for (ptrdiff_t j = 0; j < n; j++) {
+        rest[j] = splat(0);
     }
     for (ptrdiff_t i = 0; i < n; i++) {
-        const vector unit = select_lanes(row == splat_bits((lane_bits)i), splat(1), splat(0));
-        a[i * n + j] = select_numbers(where, number_of(unit), a[i * n + j]);
-    }
-}
-
-/* Makes column j orthogonal to those before. */
-INLINE void subtract_columns(number *a, ptrdiff_t n, ptrdiff_t j, vector_mask where)
-{
-    for (ptrdiff_t k = 0; k < j; k++) {
-        const number share = product_of_columns(a, n, k, j);
-        for (ptrdiff_t i = 0; i < n; i++) {
-            const number rest = number_minus_product(a[i * n + j], share, a[i * n + k]);
-            a[i * n + j] = select_numbers(where, rest, a[i * n + j]);
-        }
-    }
-}
-
-INLINE void divide_column(number *a, ptrdiff_t n, ptrdiff_t j, vector size)
-{
-    for (ptrdiff_t i = 0; i < n; i++) {
-        a[i * n + j] = real_quotient(a[i * n + j], size, splat(1) / size);
-    }
-}
-
-/* Replaces column j, where it is zero, by one that is orthogonal to those before. */
-INLINE void complete_column(number *a, ptrdiff_t n, ptrdiff_t j, vector_mask where)
-{
-    start_column(a, n, j, where);
-    subtract_columns(a, n, j, where);
-    subtract_columns(a, n, j, where); /* what the first time has rounded off */
-    divide_column(a, n, j, select_lanes(where, root(square_of_column(a, n, j)), splat(1)));
-}
-
-/* Replaces a by U; values in descending order, and V. Without vectors, a is anything. Returns which lanes are
- * left to LAPACK. */
-INLINE vector_mask decompose(number *a, vector *values, number *vectors, ptrdiff_t n)
-{
-    const struct scaling scaling = scale_matrix(a, n, SIZE_OF_MATRIX);
-    if (vectors != NULL) {
-        make_identity(vectors, n);
-    }
-    vector_mask active = scaling.regular;
-    for (int sweep = 0; sweep < MOST_SWEEPS && mask_bits(active) != 0; sweep++) {
-        /* What a rotation changes by may be rounded off, again and again. */
-        const element tolerance = sweep < MOST_SWEEPS / 2 ? EPSILON : 4 * EPSILON;
-        active = (vector_mask){0};
-        for (ptrdiff_t p = 0; p < n - 1; p++) {
-            for (ptrdiff_t q = p + 1; q < n; q++) {
-                active |= separate_columns(a, vectors, n, p, q, tolerance);
-            }
+        const vector *x = sides->left.vectors + i * stride, *y = sides->right.vectors + i * stride;
+        const vector *below = i < n - 1 ? x + stride : x, *above = i > 0 ? y - stride : y;
+        const vector down = i < n - 1 ? r->next[i] : splat(0);
+        const vector up = i > 0 ? r->next[i - 1] : splat(0), at = r->diagonal[i];
+        for (ptrdiff_t j = 0; j < n; j++) {
+            const vector b_y = plus_product(up * above[j], at, y[j]);
+            const vector b_x = plus_product(down * below[j], at, x[j]);
+            const vector left_of_x = minus_product(b_y, values[j], x[j]);
+            const vector left_of_y = minus_product(b_x, values[j], y[j]);
+            rest[j] = plus_product(plus_product(rest[j], left_of_x, x[j]), left_of_y, y[j]);
         }
     }
     for (ptrdiff_t j = 0; j < n; j++) {
-        const vector size = root(square_of_column(a, n, j));
-        values[j] = select_lanes(size > splat(LEAST_COLUMN), size, splat(0));
+        values[j] = plus_product(values[j], rest[j], splat((element)0.5));
     }
-    sort_values(values, vectors != NULL ? a : NULL, vectors, n, true);
-    vector_mask left = ~scaling.regular | active;
+}
+
+/* Makes values positive, by the signs of columns of Y. */
+NOINLINE void make_positive(vector *values, vector *y, ptrdiff_t n, ptrdiff_t stride)
+{
+    const vector_mask sign = (vector_mask)splat((element)-0.0);
+    for (ptrdiff_t i = 0; i < n; i++) {
+        for (ptrdiff_t j = 0; j < n; j++) {
+            vector *at = y + i * stride + j;
+            *at = (vector)((vector_mask)*at ^ ((vector_mask)values[j] & sign));
+        }
+    }
     for (ptrdiff_t j = 0; j < n; j++) {
-        const vector_mask is_zero = values[j] == splat(0);
-        if (vectors != NULL) {
-            divide_column(a, n, j, select_lanes(is_zero, splat(1), values[j]));
-        }
-        if (vectors != NULL && mask_bits(is_zero) != 0) {
-            complete_column(a, n, j, is_zero);
-        }
-        values[j] = values[j] / scaling.factor;
-        left |= is_irregular(values[j]);
+        values[j] = magnitude(values[j]);
     }
+}
+
+/* B = X S Y^T; values in descending order. Returns in which lanes they have not been found. */
+NOINLINE vector_mask decompose_bidiagonal(const struct bidiagonalization *r, struct lane_blocks *qr,
+                                          struct qr_sides *sides, vector_mask *places,
+                                          vector *scratch)
+{
+    const ptrdiff_t n = r->n, stride = r->stride;
+    const vector_mask turned = has_larger_first(r->diagonal, n);
+    copy_diagonals(qr, r->diagonal, r->next, turned);
+    start_vectors(&sides->left, turned);
+    start_vectors(&sides->right, turned);
+    const vector_mask left = iterate_qr(qr, sides);
+    if (mask_bits(turned) != 0) {
+        swap_sides(sides, turned);
+    }
+    refine_singular_values(r, sides, qr->diagonal, scratch);
+    make_positive(qr->diagonal, sides->right.vectors, n, stride);
+    sort_lanes(qr->diagonal, places, scratch, n, true);
+    move_columns(sides->left.vectors, stride, places, scratch, n);
+    move_columns(sides->right.vectors, stride, places, scratch, n);
+    return left;
+}
+
+/* As decompose(), of u and any v; `values` are in the workspace. */
+NOINLINE vector_mask decompose_both_sides(char *workspace, number *u, vector **values, number *v,
+                                          ptrdiff_t n)
+{
+    const struct scaling scaling = scale_matrix(u, n, 1);
+    const ptrdiff_t stride = stride_of_rows(n);
+    number *a = (number *)workspace, *numbers = a + 3 * n * stride;
+    vector *reals = (vector *)(numbers + NUMBERS_OF_SIDES * n);
+    struct shears *rotations = (struct shears *)(reals + 6 * n);
+    struct bidiagonalization reduction = {
+        .a = a,
+        .left_factor = numbers,
+        .right_factor = numbers + n,
+        .work = {numbers + 2 * n, numbers + 3 * n, numbers + 4 * n, numbers + 5 * n},
+        .y = numbers + 6 * n,
+        .diagonal = reals,
+        .next = reals + n,
+        .n = n,
+        .stride = stride,
+    };
+    struct lane_blocks qr = {.diagonal = reals + 2 * n, .next = reals + 3 * n, .n = n};
+    struct qr_sides sides = {
+        {.vectors = (vector *)u, .rotations = rotations, .n = n, .stride = stride},
+        {.vectors = (vector *)v,
+         .rotations = rotations + SWEEPS_AT_ONCE * n,
+         .n = n,
+         .stride = stride},
+    };
+    make_bidiagonal(&reduction, u);
+    vector_mask left = decompose_bidiagonal(&reduction, &qr, &sides, (vector_mask *)(reals + 4 * n),
+                                            reals + 5 * n);
+    apply_both_sides(&reduction, u, v);
+    left |= ~scaling.regular;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        qr.diagonal[i] = qr.diagonal[i] / scaling.factor;
+        left |= is_irregular(qr.diagonal[i]);
+    }
+    *values = qr.diagonal;
     return left;
 }
 
 static vector_mask svd_group(const struct linalg_stack *stack, const struct lane_group *group)
 {
-    const ptrdiff_t n = stack->n;
-    number *a = (number *)stack->workspace, *vectors = a + n * n;
-    vector values[MOST_N_OF_SINGULAR];
-    load_numbers(&stack->operand[0], group, n, n, a);
-    const vector_mask left = decompose(a, values, vectors, n);
+    const ptrdiff_t n = stack->n, matrix = n * stride_of_rows(n);
+    number *u = (number *)stack->workspace + matrix, *v = u + matrix;
+    vector few[MOST_N_OF_COLUMNS], *values = few;
+    load_numbers(&stack->operand[0], group, n, n, u);
+    const vector_mask left = n <= MOST_N_OF_COLUMNS
+                                 ? decompose(u, values, v, n)
+                                 : decompose_both_sides(stack->workspace, u, &values, v, n);
     for (ptrdiff_t i = 0; i < n * n; i++) {
-        vectors[i] = conjugate(vectors[i]);
+        v[i] = conjugate(v[i]);
     }
-    transpose_numbers(vectors, n);
-    store_numbers(&stack->operand[1], group, n, n, a);
+    transpose_numbers(v, n, n);
+    store_numbers(&stack->operand[1], group, n, n, u);
     store_reals(&stack->operand[2], group, n, values);
-    store_numbers(&stack->operand[3], group, n, n, vectors);
+    store_numbers(&stack->operand[3], group, n, n, v);
     return left;
 }
 

@@ -50,16 +50,16 @@ INLINE number total_of(const struct partial_sums *sums)
     return number_of_sum(added_sums(&even, &odd));
 }
 
-/* Makes row i of A the vector of H[i], after which one number is left before the diagonal, a real one. */
-INLINE void make_reflector(const struct householder *r, ptrdiff_t i)
+/* Makes `count` numbers, row x, the v of the reflector 1 - factor v v^H after which of x only the last number is
+ * left, which is returned: a real one. */
+INLINE vector make_reflector(number *v, ptrdiff_t count, number *factor)
 {
-    number *v = r->a + i * r->stride;
     struct partial_sums sums = zero_sums();
-    for (ptrdiff_t j = 0; j < i - 1; j++) {
+    for (ptrdiff_t j = 0; j < count - 1; j++) {
         add_conjugate_product(&sums.of[j & 3], v[j], v[j]);
     }
     const vector others = real_part(total_of(&sums));
-    const number last = conjugate(v[i - 1]);
+    const number last = conjugate(v[count - 1]);
     const vector real = real_part(last), rest = others + imaginary_square(last);
     const vector_mask active = rest > LEAST_SQUARE;
     const vector size = root(select_lanes(active, plus_product(rest, real, real), splat(1)));
@@ -67,13 +67,12 @@ INLINE void make_reflector(const struct householder *r, ptrdiff_t i)
     const number difference = select_numbers(active, minus_real(last, left), number_of(splat(1)));
     const divisor by = divisor_of(difference);
     const vector scale = select_lanes(active, splat(1), splat(0));
-    for (ptrdiff_t j = 0; j < i - 1; j++) {
+    for (ptrdiff_t j = 0; j < count - 1; j++) {
         v[j] = scaled_number(quotient(conjugate(v[j]), &by), scale);
     }
-    r->next[i - 1] = select_lanes(active, left, real);
-    r->diagonal[i] = real_part(v[i]);
-    v[i - 1] = number_of(splat(1));
-    r->factor[i] = scaled_number(difference, -scale / left);
+    v[count - 1] = number_of(splat(1));
+    *factor = scaled_number(difference, -scale / left);
+    return select_lanes(active, left, real);
 }
 
 /* Takes v w^H + w v^H, of the reflector before, off `count` rows of A from `row` on; and adds their part of
@@ -169,8 +168,9 @@ NOINLINE void reduce_matrix(const struct householder *r)
     const number *v = w;
     for (ptrdiff_t i = r->n - 1; i > 0; i--) {
         update_row(r, i, v, w);
-        make_reflector(r, i);
-        const number *x = r->a + i * r->stride;
+        number *x = r->a + i * r->stride;
+        r->diagonal[i] = real_part(x[i]);
+        r->next[i - 1] = make_reflector(x, i, &r->factor[i]);
         ptrdiff_t row = 0;
         for (; row < i % ROWS_AT_ONCE; row++) {
             update_rows(r, row, 1, v, w, x, next_w);
@@ -188,57 +188,85 @@ NOINLINE void reduce_matrix(const struct householder *r)
     r->diagonal[0] = real_part(r->a[0]);
 }
 
-/* H[n-1] ... H[1] times `count` columns of z. Goes through them once for each: what the last one takes off comes
+/* H[0] to H[count-1]: the v of H[k] is in row k, k + 1 numbers of which the last is 1. */
+struct reflectors {
+    const number *rows, *factor;
+    ptrdiff_t count, stride;
+};
+
+/* H[count-1] ... H[0] times `width` columns of z. Goes through them once for each: what the last one takes off comes
  * with the product for the next. */
-INLINE void reflect_columns(const struct householder *r, number *z, int count)
+INLINE void reflect_columns(const struct reflectors *r, number *z, int width)
 {
-    const ptrdiff_t n = r->n, stride = r->stride;
+    const ptrdiff_t stride = r->stride;
     number share[COLUMNS_AT_ONCE], sum[COLUMNS_AT_ONCE], part[COLUMNS_AT_ONCE];
-    UNROLL for (int k = 0; k < count; k++)
+    UNROLL for (int k = 0; k < width; k++)
     {
         share[k] = number_of(splat(0));
     }
-    for (ptrdiff_t i = 1; i <= n; i++) {
-        const number *last = r->a + (i - 1) * stride, *next = i < n ? last + stride : last;
-        UNROLL for (int k = 0; k < count; k++)
+    for (ptrdiff_t i = 0; i <= r->count; i++) {
+        const number *next = r->rows + (i < r->count ? i : i - 1) * stride;
+        const number *last = i > 0 ? r->rows + (i - 1) * stride : next;
+        UNROLL for (int k = 0; k < width; k++)
         {
             sum[k] = number_of(splat(0));
         }
-        for (ptrdiff_t start = 0; start < i - 1; start += SUMMED_AT_ONCE) {
-            UNROLL for (int k = 0; k < count; k++)
+        for (ptrdiff_t start = 0; start < i; start += SUMMED_AT_ONCE) {
+            UNROLL for (int k = 0; k < width; k++)
             {
                 part[k] = number_of(splat(0));
             }
-            for (ptrdiff_t j = start; j < end_of_sum(start, i - 1); j++) {
-                UNROLL for (int k = 0; k < count; k++)
+            for (ptrdiff_t j = start; j < end_of_sum(start, i); j++) {
+                UNROLL for (int k = 0; k < width; k++)
                 {
                     number *at = &z[j * stride + k];
                     *at = number_minus_product(*at, share[k], last[j]);
                     part[k] = plus_conjugate_product(part[k], *at, next[j]);
                 }
             }
-            UNROLL for (int k = 0; k < count; k++)
+            UNROLL for (int k = 0; k < width; k++)
             {
                 sum[k] = sum_of_numbers(sum[k], part[k]);
             }
         }
-        UNROLL for (int k = 0; k < count && i < n; k++)
+        if (i == r->count) {
+            break;
+        }
+        UNROLL for (int k = 0; k < width; k++)
         {
-            /* The last number of each v is 1. */
-            share[k] = product(sum_of_numbers(sum[k], z[(i - 1) * stride + k]), r->factor[i]);
+            share[k] = product(sum_of_numbers(sum[k], z[i * stride + k]), r->factor[i]);
         }
     }
 }
 
-/* Replaces z by Q z. */
-NOINLINE void apply_reflectors(const struct householder *r, number *z)
+/* Replaces `columns` columns of z by Q z. */
+NOINLINE void apply_reflectors(const struct reflectors *r, number *z, ptrdiff_t columns)
 {
     ptrdiff_t j = 0;
-    for (; j < r->n % COLUMNS_AT_ONCE; j++) {
+    for (; j < columns % COLUMNS_AT_ONCE; j++) {
         reflect_columns(r, z + j, 1);
     }
-    for (; j < r->n; j += COLUMNS_AT_ONCE) {
+    for (; j < columns; j += COLUMNS_AT_ONCE) {
         reflect_columns(r, z + j, COLUMNS_AT_ONCE);
+    }
+}
+
+/* Of reals in rows `stride` apart, and in the same place. */
+INLINE void widen_vectors(number *z, ptrdiff_t n, ptrdiff_t stride)
+{
+    const vector *from = (const vector *)z;
+    for (ptrdiff_t i = n * stride - 1; i >= 0; i--) {
+        z[i] = number_of(from[i]);
+    }
+}
+
+/* Makes zeros positive: their signs may depend on other lanes, which are diagonal or not. */
+INLINE void close_rows(number *z, ptrdiff_t n, ptrdiff_t stride)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        for (ptrdiff_t j = 0; j < n; j++) {
+            z[i * n + j] = sum_of_numbers(z[i * stride + j], number_of(splat(0)));
+        }
     }
 }
 
