@@ -408,12 +408,12 @@ MUTATIONS = {
         "= -(upper - common);",
     ),
     "columns that are zero": (
-        "src/kernels/linalg/singular_values.h",
+        "src/kernels/linalg/one_sided_jacobi.h",
         "vectors != NULL && mask_bits(is_zero) != 0",
         "vectors != NULL && mask_bits(is_zero) == 0",
     ),
     "columns next to zero": (
-        "src/kernels/linalg/singular_values.h",
+        "src/kernels/linalg/one_sided_jacobi.h",
         "select_lanes(size > splat(LEAST_COLUMN), size, splat(0))",
         "size",
     ),
