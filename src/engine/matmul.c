@@ -55,6 +55,14 @@ static bool suits_float_kernel(const struct matmul_dtype *dtype, const struct pr
            x->n * dtype->item_size % WHOLE_VECTOR_BYTES == 0;
 }
 
+/* Halves are converted several at a time, along rows or k. */
+static double least_half_muls(const struct product *x)
+{
+    return x->m > THIN_SIDE && x->n > THIN_SIDE     ? SMALL_HALF_MULS
+           : x->k < TINY_HALF_MULS || x->batch == 1 ? TINY_MULS
+                                                    : TINY_HALF_MULS;
+}
+
 static bool suits_kernel(const struct matmul_dtype *dtype, const struct product *x, double muls)
 {
     const bool is_vecdot = dtype->is_vecdot && x->m == 1 && x->n == 1;
@@ -65,8 +73,7 @@ static bool suits_kernel(const struct matmul_dtype *dtype, const struct product 
     case 'b':
         return is_vecdot ? is_long_dot(dtype, x) : muls > SMALL_BOOL_MULS;
     case 'e':
-        return x->k == 0 ||
-               ((double)x->m * (double)x->n >= HALF_LEAST_SUMS && muls > SMALL_HALF_MULS);
+        return x->k == 0 || muls > least_half_muls(x);
     default:
         break;
     }
@@ -202,7 +209,8 @@ static enum matmul_way way_of(const struct matmul_kernel *kernel, const struct p
     const bool packing_pays_early = kernel->kind == 'e' || kernel->is_scalar;
     const bool is_vector = x->m == 1 || x->n == 1;
     const bool is_thin = kernel->kind == 'i' ? matmul_direct_gains((ptrdiff_t)kernel->item_size, x)
-                                             : kernel->is_scalar && is_vector;
+                         : kernel->kind == 'e' ? x->m <= THIN_SIDE || x->n <= THIN_SIDE
+                                               : kernel->is_scalar && is_vector;
     if (kernel->kind == 'b') {
         return matmul_bool_is_direct(x) ? MATMUL_STACK : MATMUL_BOOL;
     }

@@ -15,8 +15,8 @@ enum {
     SHORT_K =
         16, /* up to here c is written more slowly than it is computed, and BLAS goes over it twice */
     SHORT_K_BYTES = 64, /* on many threads BLAS is as fast with a longer one */
-    /* Converting and packing halves pays from so many sums and multiplications. */
-    HALF_LEAST_SUMS = 8,
+    /* Converting halves pays from so many multiplications, packing them from more. */
+    TINY_HALF_MULS = 8, /* of few rows or columns, and for one sum */
     SMALL_HALF_MULS = 128,
     SMALL_BOOL_MULS = 24 * 24 * 24, /* NumPy breaks off at the first true product */
     SHORT_DOT = 32,                 /* elements of a vecdot below which vectors gain nothing */
@@ -40,7 +40,7 @@ enum {
     /* ---- packed or not ---- */
     DIRECT_MULS = 32 * 32 * 32,
     DIRECT_ELEMENT_MULS = 4 * 4 * 4, /* where the unpacked kernel goes element by element */
-    THIN_SIDE = 4, /* so few rows or columns of integers are not worth packing */
+    THIN_SIDE = 4,                   /* so few rows or columns of integers are not worth packing */
     /* Nor are, of integers, so many of both; of 16 bits or more, three or two times as many of one (`thin`). */
     THIN_MOST_SIDE = 12,
     THIN_MOST_K = 8,

@@ -284,6 +284,10 @@ static void check_padding(const struct matmul_kernel *kernel, const char *isa)
     packed_product(kernel, &x);
     expect(c[0] == 0x7c00 && c[3] == 0x7c00 && fetestexcept(FE_INVALID) == 0,
            "%s half: padding meets infinity", isa);
+    c[0] = c[3] = 0;
+    kernel->direct(&x);
+    expect(c[0] == 0x7c00 && c[3] == 0x7c00 && fetestexcept(FE_INVALID) == 0,
+           "%s half: lanes without a column meet infinity", isa);
 }
 
 /* Every float near a half: values, overflow and underflow as NumPy has them. */

@@ -132,33 +132,7 @@ static void round_sums(const char *sums, ptrdiff_t sums_row, char *c, ptrdiff_t 
     }
 }
 
-/* Fused where compute_tile is, so that infinities and NaNs raise the same flags. */
-INLINE float add_product(float sum, float a, float b)
-{
-#if defined(__FMA__) || defined(__aarch64__)
-    return __builtin_fmaf(a, b, sum);
-#else
-    return sum + a * b;
-#endif
-}
-
-static void compute_directly(const struct product *x)
-{
-    for (ptrdiff_t row = 0; row < x->m; row++) {
-        for (ptrdiff_t column = 0; column < x->n; column++) {
-            const char *a = x->a.data + row * x->a.row_step;
-            const char *b = x->b.data + column * x->b.column_step;
-            float sum = 0;
-            for (ptrdiff_t k = 0; k < x->k; k++) {
-                const float y = half_to_float(*(const uint16_t *)(b + k * x->b.row_step));
-                sum = add_product(sum, half_to_float(*(const uint16_t *)(a + k * x->a.column_step)),
-                                  y);
-            }
-            round_sums((const char *)&sum, 0,
-                       x->c.data + row * x->c.row_step + column * x->c.column_step, 0, 0, 1, 1);
-        }
-    }
-}
+#include "half_direct.h"
 
 const struct matmul_kernel KERNEL = {
     .kind = 'e',
