@@ -6,8 +6,9 @@
 typedef element stored_vector __attribute__((vector_size(BLOCK_VECTOR_BYTES)));
 typedef LANE sums __attribute__((vector_size(BLOCK_VECTOR_BYTES / sizeof(element) * sizeof(LANE))));
 
+/* The last vector begins at byte `last` of the block: it may overlap the one before. */
 INLINE void JOIN(block, BLOCK_VECTOR_BYTES)(const struct product *x, ptrdiff_t row, ptrdiff_t at,
-                                            int rows, int vectors)
+                                            int rows, int vectors, ptrdiff_t last)
 {
     sums sum[4][8];
     const char *a = x->a.data + row * x->a.row_step, *b = x->b.data + at;
@@ -21,7 +22,8 @@ INLINE void JOIN(block, BLOCK_VECTOR_BYTES)(const struct product *x, ptrdiff_t r
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++) {
             stored_vector stored;
-            memcpy(&stored, b + v * BLOCK_VECTOR_BYTES, BLOCK_VECTOR_BYTES);
+            memcpy(&stored, b + (v < vectors - 1 ? v * BLOCK_VECTOR_BYTES : last),
+                   BLOCK_VECTOR_BYTES);
             const sums column = __builtin_convertvector(stored, sums);
 #pragma GCC unroll 4
             for (int r = 0; r < rows; r++) {
@@ -39,20 +41,26 @@ INLINE void JOIN(block, BLOCK_VECTOR_BYTES)(const struct product *x, ptrdiff_t r
     for (int r = 0; r < rows; r++) {
         for (int v = 0; v < vectors; v++) {
             const stored_vector elements = __builtin_convertvector(sum[r][v], stored_vector);
-            memcpy(x->c.data + (row + r) * x->c.row_step + at + v * BLOCK_VECTOR_BYTES, &elements,
-                   BLOCK_VECTOR_BYTES);
+            memcpy(x->c.data + (row + r) * x->c.row_step + at +
+                       (v < vectors - 1 ? v * BLOCK_VECTOR_BYTES : last),
+                   &elements, BLOCK_VECTOR_BYTES);
         }
     }
 }
 
-/* The columns from byte `at` of a row on. The last vector ends with the row and may overlap the one before. */
+/* The columns from byte `at` of a row on, two vectors at a time: a row is at least one. The last one ends with the
+ * row. */
 INLINE void JOIN(compute_rest, BLOCK_VECTOR_BYTES)(const struct product *x, ptrdiff_t row,
                                                    ptrdiff_t at, int rows)
 {
     const ptrdiff_t end = x->n * (ptrdiff_t)sizeof(element);
-    for (; at < end; at += BLOCK_VECTOR_BYTES) {
-        JOIN(block, BLOCK_VECTOR_BYTES)
-        (x, row, at + BLOCK_VECTOR_BYTES <= end ? at : end - BLOCK_VECTOR_BYTES, rows, 1);
+    for (; end - at > BLOCK_VECTOR_BYTES; at += 2 * BLOCK_VECTOR_BYTES) {
+        const ptrdiff_t left =
+            end - at < 2 * BLOCK_VECTOR_BYTES ? end - at : 2 * BLOCK_VECTOR_BYTES;
+        JOIN(block, BLOCK_VECTOR_BYTES)(x, row, at, rows, 2, left - BLOCK_VECTOR_BYTES);
+    }
+    if (at < end) {
+        JOIN(block, BLOCK_VECTOR_BYTES)(x, row, end - BLOCK_VECTOR_BYTES, rows, 1, 0);
     }
 }
 

@@ -36,7 +36,7 @@ INLINE void compute_rows(const struct product *x, ptrdiff_t row, int rows, int v
     const ptrdiff_t end = x->n * (ptrdiff_t)sizeof(element);
     ptrdiff_t at = 0;
     for (; at + vectors * WIDEST <= end; at += vectors * WIDEST) {
-        JOIN(block, WIDEST)(x, row, at, rows, vectors);
+        JOIN(block, WIDEST)(x, row, at, rows, vectors, (vectors - 1) * WIDEST);
     }
     JOIN(compute_rest, WIDEST)(x, row, at, rows);
 }
@@ -76,6 +76,14 @@ static void compute_by_vectors(const struct product *x)
             compute_rows(x, row, 4, 2);
         }
     }
+    if (row + 3 == x->m) {
+        if (is_short) {
+            compute_short_rows(x, row, 3);
+        } else {
+            compute_rows(x, row, 3, 2);
+        }
+        return;
+    }
     if (row + 2 <= x->m) {
         if (is_short) {
             compute_short_rows(x, row, 2);
@@ -105,12 +113,12 @@ static void compute_directly(const struct product *x)
 }
 
 typedef void compute_block(const struct product *x, ptrdiff_t row, ptrdiff_t at, int rows,
-                           int vectors);
+                           int vectors, ptrdiff_t last);
 
 /* Rows of c are `vectors` vectors, at most a cache line. `fetch_ahead`: prefetch the operands of
  * the next product. */
-INLINE void narrow_stack(const struct product *first, int vectors, compute_block *compute,
-                         bool fetch_ahead)
+INLINE void narrow_stack(const struct product *first, int vectors, ptrdiff_t last,
+                         compute_block *compute, bool fetch_ahead)
 {
     struct product x = *first;
     for (ptrdiff_t i = 0; i < x.batch; i++) {
@@ -120,7 +128,7 @@ INLINE void narrow_stack(const struct product *first, int vectors, compute_block
                 __builtin_prefetch(x.b.data + x.b.batch_step + r * x.b.row_step);
                 __builtin_prefetch(x.c.data + x.c.batch_step + r * x.c.row_step, 1);
             }
-            compute(&x, row, 0, 4, vectors);
+            compute(&x, row, 0, 4, vectors, last);
         }
         x.a.data += x.a.batch_step;
         x.b.data += x.b.batch_step;
@@ -131,8 +139,9 @@ INLINE void narrow_stack(const struct product *first, int vectors, compute_block
 static void compute_stack(const struct product *x)
 {
     if (x->n * (ptrdiff_t)sizeof(element) == VECTOR_BYTES) {
-        narrow_stack(x, 1, JOIN(block, VECTOR_BYTES), false);
+        narrow_stack(x, 1, 0, JOIN(block, VECTOR_BYTES), false);
     } else {
-        narrow_stack(x, 2 * VECTOR_BYTES / WIDEST, JOIN(block, WIDEST), true);
+        narrow_stack(x, 2 * VECTOR_BYTES / WIDEST, 2 * VECTOR_BYTES - WIDEST, JOIN(block, WIDEST),
+                     true);
     }
 }
