@@ -227,8 +227,11 @@ struct accumulation_cut accumulate_cut(const struct accumulated_axes *axes)
 {
     const struct axis axis = fastest(&axes->kept);
     const bool across = lies_across(axes);
-    const bool by_rows = axes->takes_rows && axis.n >= ACCUMULATED_LEAST_COLUMNS &&
-                         (across || axes->along.n <= ACCUMULATED_SHORT_LINE);
+    const ptrdiff_t least = axes->along.n < ACCUMULATED_LEAST_LINE
+                                ? ACCUMULATED_LEAST_COLUMNS_OF_SHORT_LINES
+                                : ACCUMULATED_LEAST_COLUMNS;
+    const bool by_rows =
+        axes->takes_rows && axis.n >= least && (across || axes->along.n <= ACCUMULATED_SHORT_LINE);
     const ptrdiff_t others = size_from(&axes->kept, 1), lines = others * axis.n;
     struct accumulation_cut cut = {.way = by_rows ? BY_ROWS : BY_LINES};
     cut.threads = threads_of(axes, lines * axes->along.n, by_rows);

@@ -42,6 +42,11 @@ enum {
     ACCUMULATED_ROW_BYTES = 32 << 10,
     ACCUMULATED_LEAST_COLUMNS = 16,
     ACCUMULATED_SHORT_LINE = 32,
+    /* Lines of fewer elements are taken by rows from so many columns on; `python benchmarks/random_calls.py` */
+    ACCUMULATED_LEAST_LINE = 8,
+    ACCUMULATED_LEAST_COLUMNS_OF_SHORT_LINES = 4,
+    /* Converted lines of fewer, one after the other on one thread, are NumPy's. */
+    ACCUMULATED_CONVERTED_LINE = 16,
 };
 
 #endif

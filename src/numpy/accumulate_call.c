@@ -138,13 +138,25 @@ static bool read_axes(struct accumulate_plan *plan, PyArrayObject *out)
 
 /* ---- carried out ---- */
 
+/* Whether no elements of other lines are closer to each other than those of one line. */
+static bool lies_along(PyArrayObject *array, int axis)
+{
+    const npy_intp step = Py_ABS(PyArray_STRIDE(array, axis));
+    bool is_nearest = true;
+    for (int i = 0; i < PyArray_NDIM(array) && is_nearest; i++) {
+        is_nearest =
+            i == axis || PyArray_DIM(array, i) == 1 || Py_ABS(PyArray_STRIDE(array, i)) >= step;
+    }
+    return is_nearest;
+}
+
 /* Of few elements that lie in lines, which one thread accumulates as NumPy does. */
 static bool is_short(const struct accumulate_plan *plan)
 {
     PyArrayObject *array = plan->arguments->array;
     return plan->axes.kernel == NULL && plan->axes.running == NULL && plan->axes.convert == NULL &&
-           PyArray_STRIDE(array, plan->axis) == PyArray_ITEMSIZE(array) &&
-           policy_in_use.threshold == 0 && PyArray_SIZE(array) < REDUCTION_THREADS_ELEMENTS;
+           lies_along(array, plan->axis) && policy_in_use.threshold == 0 &&
+           PyArray_SIZE(array) < REDUCTION_THREADS_ELEMENTS;
 }
 
 static bool make_plan(struct accumulate_plan *plan, PyObject *ufunc, const struct reduction_op *op)
@@ -167,6 +179,10 @@ static bool is_sequential(const struct accumulate_plan *plan)
 /* Whether NumPy would do the same in the same time: it calls the loop for one line after the other. */
 static bool gains_nothing(const struct accumulated_axes *axes, const struct accumulation_cut *cut)
 {
+    if (cut->way == BY_LINES && cut->threads == 1 && policy_in_use.threshold == 0 &&
+        axes->convert != NULL && axes->along.n < ACCUMULATED_CONVERTED_LINE) {
+        return true; /* NumPy converts all lines at once */
+    }
     return cut->way == BY_LINES && cut->width == 1 && axes->convert == NULL &&
            axes->kernel == NULL && axes->running == NULL && (cut->threads == 1 || cut->units == 1);
 }
