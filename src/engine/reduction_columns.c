@@ -41,19 +41,21 @@ static void run_columns(const struct reduction_split *split, ptrdiff_t block, ch
         along->n = along->n * (cut + 1) / split->cuts - begin;
         data += begin * along->step;
     }
+    const ptrdiff_t out = first * axis.out_step + offset_of(&reduction->kept, 1, others, true);
+    const bool in_place = split->cuts == 1 && reduction->kernel->sums_are_results &&
+                          axis.out_step == sum_size && !reduction->onto;
     char *sums =
         split->cuts > 1
             ? split->partials + (others * split->cuts + cut) * axis.n * sum_size + first * sum_size
-            : scratch;
+        : in_place ? reduction->out + out
+                   : scratch;
     const ptrdiff_t times = size_from(&repeated, 1);
     for (ptrdiff_t i = 0; i < times; i++) {
         reduce_columns(split, data + offset_of(&repeated, 1, i, false), columns,
                        fastest(&repeated).n, i > 0, sums);
     }
-    if (split->cuts == 1) {
-        store_results(reduction, sums,
-                      first * axis.out_step + offset_of(&reduction->kept, 1, others, true), columns,
-                      reduction->onto);
+    if (split->cuts == 1 && !in_place) {
+        store_results(reduction, sums, out, columns, reduction->onto);
     }
 }
 

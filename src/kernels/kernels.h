@@ -63,10 +63,11 @@ struct reduction_kernel {
     const char *op;
     char kind; /* as numpy.dtype.kind */
     size_t item_size;
-    size_t sum_size; /* bytes of one result's accumulator: twice as many if complex */
-    bool any_order;  /* has the same result in any order */
-    int final;       /* bools: the result that ends a search; -1: none */
-    bool zeros_tie;  /* which zero results depends on the order, where there are both */
+    size_t sum_size;       /* bytes of one result's accumulator: twice as many if complex */
+    bool any_order;        /* has the same result in any order */
+    int final;             /* bools: the result that ends a search; -1: none */
+    bool zeros_tie;        /* which zero results depends on the order, where there are both */
+    bool sums_are_results; /* store() copies */
     const struct conversion_kernel *conversions; /* up to a row of NULL; NULL: there are none */
     /* `count` reductions of n > 0 elements each, which begin `next` bytes apart. */
     void (*reduce_each)(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,

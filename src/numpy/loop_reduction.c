@@ -134,6 +134,7 @@ bool loop_reduction_of_row(struct loop_reduction *reduction, const PyUFuncObject
         .kernel.item_size = dtype.size,
         .kernel.sum_size = dtype.size,
         .kernel.any_order = true,
+        .kernel.sums_are_results = true,
         .kernel.final = dtype.kind == 'b' ? operation->final : -1,
         .kernel.zeros_tie = dtype.kind == 'f' && operation->ties,
         .kernel.reduce_each = reduce_each,

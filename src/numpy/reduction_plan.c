@@ -8,6 +8,8 @@
 #include "numpy_private.h"
 #include "policy_in_use.h"
 #include "reduction_loop.h"
+#include "threads/limit.h"
+#include "threads/region.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -315,6 +317,23 @@ static npy_intp longest_loop(const struct reduction_arguments *arguments, const 
     return n;
 }
 
+/* Whether our inner loops may be faster than NumPy's for so many elements: by kernels that add, or by threads.
+ * Reductions to one result have threads only where there is a kernel. */
+static bool loops_may_gain(const struct reduction_plan *plan, const struct reduction_op *op,
+                           bool is_to_one, npy_intp n)
+{
+    const struct reduction_kernel *kernel = plan->reduction.kernel;
+    if (n < reduction_short_loop() || (is_to_one && kernel == NULL)) {
+        return false;
+    }
+    if ((op != NULL && op->widens) || policy_in_use.threshold != 0) {
+        return true;
+    }
+    return is_to_one ? threads_for(&policy_in_use, n,
+                                   REDUCTION_THREADS_BYTES / (npy_intp)kernel->item_size) > 1
+                     : threads_limit().threads > 1;
+}
+
 /* Whether the call may be passed to NumPy's ufunc: a built-in dtype, and no argument that could
  * tell which ufunc it is. */
 static bool is_numpys(const struct reduction_arguments *arguments)
@@ -364,10 +383,8 @@ void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_o
         plan->way = REDUCE_BY_KERNELS;
         return;
     }
-    /* Inner loops below the threshold cost less than the checks of ours; and a loop that reduces
-     * to one result runs on one thread unless there is a kernel. */
-    const bool one_by_one = plan->reduction.kernel == NULL && arguments->reduced[order[0]];
-    const bool gains = longest_loop(arguments, order) >= reduction_short_loop() && !one_by_one;
+    const bool gains =
+        loops_may_gain(plan, op, arguments->reduced[order[0]], longest_loop(arguments, order));
     plan->way = gains || !is_numpys(arguments) ? REDUCE_BY_LOOPS : REDUCE_BY_NUMPY;
 }
 
