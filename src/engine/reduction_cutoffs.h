@@ -18,6 +18,8 @@ enum {
     REDUCTION_BLOCKS_PER_THREAD = 4,
     /* Shorter inner axes are gathered where the order of elements does not matter. */
     REDUCTION_INNER_BYTES = 1024,
+    /* So many rows of each result are reduced across first, if their order does not matter. */
+    REDUCTION_LEAST_PLACES = 4,
     /* An inner call is halved down to this, where it is shared by threads. */
     REDUCTION_HALF_BYTES = 256 << 10,
     /* Columns are shared by threads in slices of at least this, or of so much if there are several for

@@ -1,6 +1,7 @@
 /* Where the result goes, and what is around the computation: the GIL, floating-point errors. */
 #include "reduction_call.h"
 
+#include "engine/scattered_rows.h"
 #include "engine/signed_zeros.h"
 #include "errors.h"
 #include "loop_reduction.h"
@@ -47,8 +48,9 @@ static bool compute(struct reduction_plan *plan, npy_intp size)
         reduction_fill(reduction, plan->start.bytes);
     }
     plan->masked.reduction = *reduction;
-    bool computed = plan->masked.mask != NULL ? masked_reduction_compute(&plan->masked)
-                                              : reduction_compute(reduction);
+    bool computed = plan->masked.mask != NULL
+                        ? masked_reduction_compute(&plan->masked)
+                        : scattered_rows_reduce(reduction) || reduction_compute(reduction);
     if (computed && reduction->kernel->zeros_tie) {
         computed = !zeros_may_tie(reduction, loop_reduction_minimum(reduction->kernel->item_size));
     }
