@@ -37,6 +37,21 @@ def layouts(x, y):
     )
 
 
+def short_layouts(x, y):
+    """The same of a few elements in each row, in one of two axes or in all of them."""
+    for shape in (-1, 2), (-1, 3, 5), (2, -1, 3), (50, 3, 2, -1):
+        a, b = x.reshape(shape), y.reshape(shape)
+        axis = shape.index(-1)
+        yield f"{shape}", a, b
+        yield f"{shape}, other order", a, np.asfortranarray(b)
+        yield f"{shape}, apart", a, np.repeat(b, 2, 0)[::2]
+        yield f"{shape}, gaps", np.repeat(a, 3, -1)[..., ::3], b
+        yield f"{shape}, reversed", a[..., ::-1], b[::-1]
+        for repeated in range(len(shape)):
+            if repeated != axis:
+                yield f"{shape}, axis {repeated} repeated", a, b.take([0], repeated)
+
+
 def over_axes():
     return _core.short_calls()[1]
 
@@ -54,6 +69,35 @@ def test_layouts(name, pair):
                 assert ours(a, b, out=out) is out
             assert same_bits(result, expected) and same_bits(out, expected), layout
             assert result.dtype == expected.dtype and result.strides == expected.strides
+
+
+@pytest.mark.usefixtures("threads_always")
+@pytest.mark.parametrize("pair", ["fd", "?d", "bi", "ed", "HH", "bb"])
+def test_short_rows(pair):
+    operands = numbers(pair[0], SHAPE), numbers(pair[1], SHAPE, 1)
+    for name in "add", "divide":
+        for layout, x, y in short_layouts(*operands):
+            with np.errstate(all="ignore"):
+                expected, result = getattr(np, name)(x, y), getattr(nc, name)(x, y)
+            assert same_bits(result, expected), (name, layout)
+            assert result.strides == expected.strides, (name, layout)
+
+
+def test_dtype_of_each_call():
+    """What NumPy answered for one `dtype=` is kept, and is not taken for the answer for another."""
+    x, y = numbers("i", SHAPE), numbers("h", SHAPE, 1)
+    dtypes = "d", "f", np.float32, float, np.dtype("f"), np.dtype(">f8"), "l", "float64", "e"
+    for name, inputs in (("add", (x, y)), ("add", (y, x)), ("sqrt", (y * y,)), ("add", (y, y))):
+        for dtype in (*dtypes, *dtypes[::-1]):
+            results = []
+            for of in np, nc:
+                try:
+                    with np.errstate(all="ignore"):
+                        results.append(getattr(of, name)(*inputs, dtype=dtype))
+                except TypeError as error:
+                    results.append(np.array(str(error)))
+            assert results[0].dtype == results[1].dtype, (name, dtype)
+            assert same_bits(*results) or str(results[0]) == str(results[1]), (name, dtype)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -30,7 +30,7 @@ enum {
     /* Operands in several dimensions, all by `python benchmarks/compare.py --worst`.
      * Rows of the output that are shorter are joined to one row for each tile: */
     JOIN_ROWS_BELOW_BYTES = 2048,
-    JOIN_ROWS_BELOW_BYTES_IF_PACKED = 256,    /* if an input must be packed anew for each tile */
+    JOIN_ROWS_BELOW_BYTES_IF_PACKED = 256,     /* if an input must be packed anew for each tile */
     JOIN_ROWS_BELOW_BYTES_IF_CONVERTED = 1024, /* or gathered, see below */
     /* Smaller items whose elements lie apart are worth as much: vectors hold many of them. */
     GATHERED_BELOW_ITEM_BYTES = 4,

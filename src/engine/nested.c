@@ -203,8 +203,7 @@ static void run_tile(const struct tiled_call *call, struct packed *packed, ptrdi
 
 static size_t packed_bytes(const struct tiling *tiling, int in)
 {
-    const ptrdiff_t elements =
-        tiling->packed_once[in] ? tiling->columns : tiling_elements(tiling);
+    const ptrdiff_t elements = tiling->packed_once[in] ? tiling->columns : tiling_elements(tiling);
     const size_t bytes = (size_t)elements * tiling->loop->item_size[in];
     return tiling->packed[in] ? (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES : 0;
 }

@@ -54,8 +54,8 @@ static bool others_lie_along(const struct elementwise *loop, const struct nested
         const ptrdiff_t step = nested->axis[nested->axes - 1].step[op];
         const bool along = step == (ptrdiff_t)loop->item_size[op] || nested->convert[op] != NULL ||
                            (op < loop->inputs && step == 0);
-        if (!along && !(op < loop->inputs && (lies_across(loop, nested, op) ||
-                                              repeats_apart(loop, nested, op)))) {
+        if (!along && !(op < loop->inputs &&
+                        (lies_across(loop, nested, op) || repeats_apart(loop, nested, op)))) {
             return false;
         }
     }
@@ -116,9 +116,9 @@ static bool joins_rows(const struct tiling *tiling)
                                             ? JOIN_ROWS_BELOW_BYTES_IF_CONVERTED
                                             : JOIN_ROWS_BELOW_BYTES_IF_PACKED);
         } else if (!is_joined(nested, in)) {
-            longest = size_min(longest, nested->convert[in] != NULL
-                                            ? JOIN_ROWS_BELOW_BYTES_IF_CONVERTED
-                                            : JOIN_ROWS_BELOW_BYTES_IF_PACKED);
+            longest =
+                size_min(longest, nested->convert[in] != NULL ? JOIN_ROWS_BELOW_BYTES_IF_CONVERTED
+                                                              : JOIN_ROWS_BELOW_BYTES_IF_PACKED);
         }
     }
     return row->n > 1 && is_joined(nested, out) &&
@@ -136,8 +136,8 @@ static bool choose_packed(struct tiling *tiling, bool may_pack)
     for (int in = 0; in < loop->inputs; in++) {
         const bool lies = lies_across(loop, nested, in);
         across = across || lies;
-        tiling->packed_once[in] = packs && (fits || nested->convert[in] != NULL) &&
-                                  repeats_apart(loop, nested, in);
+        tiling->packed_once[in] =
+            packs && (fits || nested->convert[in] != NULL) && repeats_apart(loop, nested, in);
         tiling->packed[in] = tiling->packed_once[in] ||
                              (lies && packs && fits && tile_has_vectors(loop->item_size[in], rows));
     }
@@ -197,7 +197,8 @@ static void order_tiles(struct tiling *tiling)
             continue;
         }
         int at = tiling->steps++;
-        for (; at > 0 && bytes_between(tiling, &step) < bytes_between(tiling, &tiling->step[at - 1]);
+        for (;
+             at > 0 && bytes_between(tiling, &step) < bytes_between(tiling, &tiling->step[at - 1]);
              at--) {
             tiling->step[at] = tiling->step[at - 1];
         }
@@ -222,12 +223,11 @@ static void cut_into_tiles(struct tiling *tiling, struct nested *nested, bool ma
     }
     const ptrdiff_t bytes = tiling->joined ? JOINED_TILE_BYTES : PACKED_TILE_BYTES;
     const ptrdiff_t most = packs || across ? bytes / (ptrdiff_t)largest_item : TILE_ELEMENTS;
-    tiling->columns =
-        size_min(column->n, tiling->joined ? most
-                            : packs        ? PACKED_TILE_COLUMNS
-                            : across       ? UNPACKED_TILE_COLUMNS
-                            : packs_once   ? PACKED_ROW_BYTES / (ptrdiff_t)largest_item
-                                           : most);
+    tiling->columns = size_min(column->n, tiling->joined ? most
+                                          : packs        ? PACKED_TILE_COLUMNS
+                                          : across       ? UNPACKED_TILE_COLUMNS
+                                          : packs_once ? PACKED_ROW_BYTES / (ptrdiff_t)largest_item
+                                                       : most);
     tiling->rows = size_min(row->n, most / tiling->columns);
     if (tiling->joined) {
         add_planes(tiling, nested, most);

@@ -102,9 +102,67 @@ static int ask_numpy(const struct call_table *table, const int kinds[], PyObject
     return row;
 }
 
-int call_table_loop(struct call_table *table, const int kinds[], PyObject *signature,
-                    PyObject *casting)
+/* `dtype=` is a signature that names the outputs. A new reference. */
+static PyObject *signature_of_dtype(const struct call_table *table, PyObject *dtype)
 {
+    PyObject *signature = PyTuple_New(table->operands);
+    for (int op = 0; op < table->operands && signature != NULL; op++) {
+        PyTuple_SET_ITEM(signature, op, Py_NewRef(op < table->inputs ? Py_None : dtype));
+    }
+    return signature;
+}
+
+/* The type number of a `dtype=` as most programs write it; -1: NumPy is to read it. */
+static int number_of_dtype(PyObject *dtype)
+{
+    int number = -1;
+    if (PyUnicode_CheckExact(dtype) && PyUnicode_GET_LENGTH(dtype) == 1) {
+        PyArray_Descr *descr = PyArray_DescrFromType((int)PyUnicode_READ_CHAR(dtype, 0));
+        number = descr != NULL ? descr->type_num : -1;
+        Py_XDECREF(descr);
+        PyErr_Clear();
+    } else if (dtype == (PyObject *)&PyFloat_Type || dtype == (PyObject *)&PyDoubleArrType_Type) {
+        number = NPY_DOUBLE;
+    } else if (dtype == (PyObject *)&PyFloatArrType_Type) {
+        number = NPY_FLOAT;
+    } else if (PyArray_DescrCheck(dtype) && PyArray_ISNBO(((PyArray_Descr *)dtype)->byteorder)) {
+        number = ((PyArray_Descr *)dtype)->type_num;
+    }
+    return dtype_is_number(number) ? number : -1;
+}
+
+/* Asks NumPy, unless the question is the latest one, as it is in a program's loop: numbers up to 31, and one
+ * more than the row, in the bytes of a word. */
+static int loop_of_dtype(struct call_table *table, const int kinds[], PyObject *dtype)
+{
+    const int number = table->inputs <= 2 && table->loops < SCHAR_MAX ? number_of_dtype(dtype) : -1;
+    const uint32_t question = (uint32_t)(number + 1) << 24 | (uint32_t)kinds[0] << 16 |
+                              (uint32_t)(table->inputs == 2 ? kinds[1] : 0) << 8;
+    const uint32_t known = table->known_of_dtype;
+    if (number >= 0 && (known & ~0xffu) == question) {
+        return (int)(known & 0xffu) - 1;
+    }
+    PyObject *signature = signature_of_dtype(table, dtype);
+    const int row = signature != NULL ? ask_numpy(table, kinds, signature, NULL) : NO_LOOP;
+    Py_XDECREF(signature);
+    if (number >= 0) {
+        table->known_of_dtype = question | (uint32_t)(row + 1);
+    }
+    return row;
+}
+
+int call_table_loop(struct call_table *table, const int kinds[], PyObject *dtype,
+                    PyObject *signature, PyObject *casting)
+{
+    if (dtype != NULL && casting == NULL) {
+        return loop_of_dtype(table, kinds, dtype);
+    }
+    if (dtype != NULL) {
+        PyObject *of_dtype = signature_of_dtype(table, dtype);
+        const int row = of_dtype != NULL ? ask_numpy(table, kinds, of_dtype, casting) : NO_LOOP;
+        Py_XDECREF(of_dtype);
+        return row;
+    }
     if (table->inputs > 2 || table->loops > SCHAR_MAX || signature != NULL || casting != NULL) {
         return ask_numpy(table, kinds, signature, casting);
     }

@@ -6,6 +6,9 @@
 #include "elementwise_loop.h"
 #include "matmul_loop.h"
 
+#include <stdatomic.h>
+#include <stdint.h>
+
 enum { CALL_TYPES = DTYPES, CALL_MOST_INPUTS = 3, CALL_MOST_OPERANDS = CALL_MOST_INPUTS + 1 };
 
 /* What inputs are, for what NumPy computes them in: type numbers of arrays and of NumPy's scalars; */
@@ -37,15 +40,17 @@ struct call_table {
     struct loop *converting; /* those of rows that convert; NULL: there are none */
     /* Loops by kinds of inputs, as far as NumPy was asked. */
     _Atomic signed char known[INPUT_KINDS][INPUT_KINDS];
+    _Atomic uint32_t known_of_dtype; /* the latest with `dtype=`, see there */
 };
 
 /* Fills the table of `ufunc`: from its loops, or, if it is one of ours, as a product. -1 with an
  * exception. */
 int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct loop *loops);
 /* The inner loop, a row of the type table, that NumPy would run for inputs of these kinds, and, unless they
- * are NULL, the call's `signature=` and `casting=`; -1 where threads may not run it, or where NumPy raises. */
-int call_table_loop(struct call_table *table, const int kinds[], PyObject *signature,
-                    PyObject *casting);
+ * are NULL, the call's `dtype=`, `signature=` and `casting=`; -1 where threads may not run it, or where NumPy
+ * raises. */
+int call_table_loop(struct call_table *table, const int kinds[], PyObject *dtype,
+                    PyObject *signature, PyObject *casting);
 void call_table_release(struct call_table *table);
 
 #endif

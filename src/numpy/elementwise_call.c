@@ -7,6 +7,7 @@
 #include "errors.h"
 
 #include "engine/overlap.h"
+#include "engine/sizes.h"
 
 _Thread_local struct elementwise_calls elementwise_calls;
 
@@ -105,28 +106,21 @@ static void plan_one_loop(const struct ufunc_call *call, struct call_plan *plan)
     plan->way = plan->kernel != NULL ? AT_ONCE : ONE_LOOP;
 }
 
-static bool is_repeated(PyArrayObject *array)
-{
-    bool is_single = true;
-    for (int i = 0; i < PyArray_NDIM(array) && is_single; i++) {
-        is_single = PyArray_DIM(array, i) == 1 || PyArray_STRIDE(array, i) == 0;
-    }
-    return is_single;
-}
-
-/* False for most operands that NumPy's iterator, which takes a while to make, would not join to one row of
- * neighbours. */
+/* Whether NumPy's iterator may join the axes to one of neighbours, or of elements that are repeated or converted:
+ * NumPy's loops get no others, and the iterator takes a while to make. */
 static bool may_be_one_row(const struct ufunc_call *call)
 {
     const int inputs = call->table->inputs;
-    int order = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS;
-    for (int i = 0; i <= inputs && order != 0; i++) {
-        PyArrayObject *array = call->array[i];
-        const bool any_step = array == NULL || (call->is_resolved && call->convert[i] != NULL) ||
-                              (i < inputs && is_repeated(array));
-        order &= any_step ? order : PyArray_FLAGS(array);
+    npy_intp step;
+    bool may = call->mask == NULL || array_is_one_line(call->mask, &step);
+    for (int op = 0; op <= inputs && may; op++) {
+        PyArrayObject *array = call->array[op];
+        const bool any_step = call->is_resolved && call->convert[op] != NULL;
+        may = array == NULL ||
+              (array_is_one_line(array, &step) &&
+               (any_step || magnitude(step) == PyArray_ITEMSIZE(array) || (op < inputs && step == 0)));
     }
-    return order != 0;
+    return may;
 }
 
 static void make_plan(const struct ufunc_call *call, struct call_plan *plan)

@@ -134,3 +134,28 @@ bool array_is_injective(PyArrayObject *array)
     }
     return true;
 }
+
+bool array_is_one_line(PyArrayObject *array, npy_intp *step)
+{
+    *step = PyArray_ITEMSIZE(array);
+    if (PyArray_IS_C_CONTIGUOUS(array)) {
+        return true;
+    }
+    int order[NPY_MAXDIMS];
+    axes_sort_by_stride(array, order);
+    npy_intp next = 0;
+    bool is_first = true;
+    for (int k = 0; k < PyArray_NDIM(array); k++) {
+        const npy_intp n = PyArray_DIM(array, order[k]), stride = PyArray_STRIDE(array, order[k]);
+        if (n == 1) {
+            continue;
+        }
+        if (!is_first && stride != next) {
+            return false;
+        }
+        *step = is_first ? stride : *step;
+        is_first = false;
+        next = stride * n;
+    }
+    return true;
+}

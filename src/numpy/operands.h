@@ -56,6 +56,9 @@ static inline npy_intp array_step(PyArrayObject *array, int axis)
  * ones. */
 bool array_is_injective(PyArrayObject *array);
 
+/* Whether one step, in bytes, leads through an array, in some order of its axes. */
+bool array_is_one_line(PyArrayObject *array, npy_intp *step);
+
 /* Whether `out` shares no byte with a mask, nor with any of `count` arrays, unless it is the very same one,
  * and `may_coincide`. Arrays and mask that are NULL do not count. */
 bool operands_output_is_independent(PyArrayObject *const array[], int count, PyArrayObject *mask,

@@ -13,20 +13,6 @@
 
 /* ---- the inner loop ---- */
 
-/* `dtype=` is a signature that names the outputs. */
-static PyObject *signature_of(const struct resolved_arguments *arguments)
-{
-    PyObject *dtype = arguments->dtype;
-    if (dtype == NULL) {
-        return Py_XNewRef(arguments->signature);
-    }
-    PyObject *signature = PyTuple_New(arguments->table->operands);
-    for (int op = 0; op < arguments->table->operands && signature != NULL; op++) {
-        PyTuple_SET_ITEM(signature, op, Py_NewRef(op < arguments->table->inputs ? Py_None : dtype));
-    }
-    return signature;
-}
-
 static bool is_of_dtype(int type, int wanted)
 {
     const struct dtype a = dtype_of(type), b = dtype_of(wanted);
@@ -88,21 +74,28 @@ static bool casts_are_usual(const struct resolved_arguments *arguments, int loop
 static int find_loop(const struct resolved_arguments *arguments)
 {
     const struct call_table *table = arguments->table;
-    PyObject *signature = signature_of(arguments);
-    const int loop = PyErr_Occurred() ? -1
-                                      : call_table_loop((struct call_table *)table, arguments->kind,
-                                                        signature, arguments->casting);
-    Py_XDECREF(signature);
+    const int loop = call_table_loop((struct call_table *)table, arguments->kind, arguments->dtype,
+                                     arguments->signature, arguments->casting);
     PyErr_Clear();
     return loop >= 0 && casts_are_usual(arguments, loop) ? loop : -1;
 }
 
-/* Smaller integers are the same bytes of signed and unsigned ones. */
+/* Smaller integers are the same bytes of signed and unsigned ones. Found once for each pair of dtypes: looking
+ * for it takes as long as some hundred elements. */
 static convert_elements *conversion(int from, int to)
 {
-    const struct dtype source = dtype_of(from), target = dtype_of(to);
-    const char kind = target.size < source.size ? dtype_modular_kind(from) : source.kind;
-    return conversion_find(kind, source.size, dtype_modular_kind(to), target.size);
+    static struct {
+        convert_elements *_Atomic convert;
+        _Atomic bool is_known;
+    } found[CALL_TYPES][CALL_TYPES];
+    if (!found[from][to].is_known) {
+        const struct dtype source = dtype_of(from), target = dtype_of(to);
+        const char kind = target.size < source.size ? dtype_modular_kind(from) : source.kind;
+        found[from][to].convert =
+            conversion_find(kind, source.size, dtype_modular_kind(to), target.size);
+        found[from][to].is_known = true;
+    }
+    return found[from][to].convert;
 }
 
 /* ---- in pieces ---- */
