@@ -86,8 +86,8 @@ static void dots(void *context, ptrdiff_t first, ptrdiff_t count)
     x.b.data += column * x.b.column_step;
     x.c.data += column * x.c.column_step;
     x.n = size_min(count * CHUNK_COLUMNS, x.n - column);
-    uint64_t near[NEAR_WORDS];
     if (words <= NEAR_WORDS) {
+        uint64_t near[NEAR_WORDS];
         run->kernel->dots(&x, near);
         return;
     }

@@ -133,6 +133,7 @@ INLINE void four_dots(const struct product *x, ptrdiff_t row, ptrdiff_t column, 
                       of_a[r]);
         }
         for (int c = 0; c < DOTS; c++) {
+            // cppcheck-suppress knownConditionTrueFalse
             if (c < columns) {
                 floats_of(b + c * x->b.column_step + at * x->b.row_step, x->b.row_step, count,
                           of_b[c]);
