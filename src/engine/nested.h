@@ -2,27 +2,7 @@
 #ifndef NUMC_NESTED_H
 #define NUMC_NESTED_H
 
-#include "pieces.h"
-
-enum { NESTED_MOST_AXES = 64 };
-
-/* Operands of one shape, the innermost axis last; an operand that is repeated along an axis has
- * step 0 there. */
-struct nested {
-    char *data[PIECES_MOST_OPERANDS];
-    /* Operands of another dtype than the loop's; NULL: of the loop's. */
-    convert_elements *convert[PIECES_MOST_INPUTS + 1];
-    size_t stored_size[PIECES_MOST_INPUTS + 1]; /* bytes of an element where the operand lies */
-    bool is_masked;     /* elements whose mask, a bool, is false are neither computed nor written */
-    void *hook_data;    /* of the call; of loops without a kernel */
-    bool streams;       /* the kernel stores past the cache */
-    bool output_is_new; /* its memory has no pages yet */
-    int axes;
-    struct nested_axis {
-        ptrdiff_t n;
-        ptrdiff_t step[PIECES_MOST_OPERANDS]; /* bytes */
-    } axis[NESTED_MOST_AXES];
-};
+#include "nested_operands.h"
 
 /* Computes all elements, in any order, on several threads where that pays; reorders `nested`. Every output
  * element must coincide exactly with those of its inputs or share no byte with any. For loops with a

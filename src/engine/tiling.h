@@ -2,7 +2,7 @@
 #ifndef NUMC_TILING_H
 #define NUMC_TILING_H
 
-#include "nested.h"
+#include "nested_operands.h"
 
 /* A tile reaches over the last two axes; over three where all of these are short. */
 enum { TILE_AXES = 3 };
