@@ -85,4 +85,7 @@ def test_errors_of_larger_matrices(dtype, n):
 def test_errors_of_larger_svd(dtype, n):
     count = OF_LARGE_ONES.get(n, OF_EACH_KIND)
     a = difficult(np.random.default_rng([n, ord(dtype)]), dtype, count, n, False)
-    compare("svd", a, refined_singular_values(a))
+    values = refined_singular_values(a)
+    compare("svd", a, values)
+    if n <= 32:  # above, some instruction sets have no kernel, and LAPACK differs from itself
+        compare("svdvals", a, values)

@@ -4,11 +4,15 @@
 #include "one_sided_jacobi.h"
 #include "qr_iteration.h"
 
-/* Up to these orders LAPACK is slower, whatever the matrices, and no more exact where no vectors are wanted; up to the
- * last of them Jacobi's rotations are not slower than QR iterations. */
+/* Up to these orders LAPACK is slower, whatever the matrices. Up to the last of them Jacobi's rotations are not slower
+ * than QR iterations, and, where no vectors are wanted, no less exact than LAPACK. */
 enum {
     MOST_N_OF_SINGULAR = LANES == 2 ? 32 : 64,
-    MOST_N_OF_SINGULAR_VALUES = 4,
+    MOST_N_OF_SINGULAR_VALUES = LANES == 2         ? 8
+                                : LANE_BYTES == 16 ? 32
+                                : IS_DOUBLE        ? 48
+                                                   : 64,
+    MOST_N_OF_COLUMN_VALUES = 4,
     MOST_N_OF_COLUMNS = LANES == 2   ? 4
                         : PARTS == 2 ? 5
                                      : 6
@@ -76,10 +80,11 @@ NOINLINE void make_positive(vector *values, vector *y, ptrdiff_t n, ptrdiff_t st
     }
 }
 
-/* B = X S Y^T; values in descending order. Returns in which lanes they have not been found. */
+/* B = X S Y^T; values in descending order, and vectors where they are wanted. Returns in which lanes values have not
+ * been found. */
 NOINLINE vector_mask decompose_bidiagonal(const struct bidiagonalization *r, struct lane_blocks *qr,
                                           struct qr_sides *sides, vector_mask *places,
-                                          vector *scratch)
+                                          vector *scratch, bool with_vectors)
 {
     const ptrdiff_t n = r->n, stride = r->stride;
     const vector_mask turned = has_larger_first(r->diagonal, n);
@@ -93,14 +98,17 @@ NOINLINE vector_mask decompose_bidiagonal(const struct bidiagonalization *r, str
     refine_singular_values(r, sides, qr->diagonal, scratch);
     make_positive(qr->diagonal, sides->right.vectors, n, stride);
     sort_lanes(qr->diagonal, places, scratch, n, true);
-    move_columns(sides->left.vectors, stride, places, scratch, n);
-    move_columns(sides->right.vectors, stride, places, scratch, n);
+    if (with_vectors) {
+        move_columns(sides->left.vectors, stride, places, scratch, n);
+        move_columns(sides->right.vectors, stride, places, scratch, n);
+    }
     return left;
 }
 
-/* As decompose(), of u and any v; `values` are in the workspace. */
+/* As decompose(), of u and any v; `values` are in the workspace. They need the vectors of B, too: without these, their
+ * errors would be larger than LAPACK's. */
 NOINLINE vector_mask decompose_both_sides(char *workspace, number *u, vector **values, number *v,
-                                          ptrdiff_t n)
+                                          ptrdiff_t n, bool with_vectors)
 {
     const struct scaling scaling = scale_matrix(u, n, 1);
     const ptrdiff_t stride = stride_of_rows(n);
@@ -128,8 +136,10 @@ NOINLINE vector_mask decompose_both_sides(char *workspace, number *u, vector **v
     };
     make_bidiagonal(&reduction, u);
     vector_mask left = decompose_bidiagonal(&reduction, &qr, &sides, (vector_mask *)(reals + 4 * n),
-                                            reals + 5 * n);
-    apply_both_sides(&reduction, u, v);
+                                            reals + 5 * n, with_vectors);
+    if (with_vectors) {
+        apply_both_sides(&reduction, u, v);
+    }
     left |= ~scaling.regular;
     for (ptrdiff_t i = 0; i < n; i++) {
         qr.diagonal[i] = qr.diagonal[i] / scaling.factor;
@@ -147,7 +157,7 @@ static vector_mask svd_group(const struct linalg_stack *stack, const struct lane
     load_numbers(&stack->operand[0], group, n, n, u);
     const vector_mask left = n <= MOST_N_OF_COLUMNS
                                  ? decompose(u, values, v, n)
-                                 : decompose_both_sides(stack->workspace, u, &values, v, n);
+                                 : decompose_both_sides(stack->workspace, u, &values, v, n, true);
     for (ptrdiff_t i = 0; i < n * n; i++) {
         v[i] = conjugate(v[i]);
     }
@@ -166,11 +176,14 @@ static uint64_t svd_f(const struct linalg_stack *stack)
 static vector_mask svd_values_group(const struct linalg_stack *stack,
                                     const struct lane_group *group)
 {
-    number *a = (number *)stack->workspace;
-    vector values[MOST_N_OF_SINGULAR_VALUES];
-    load_numbers(&stack->operand[0], group, stack->n, stack->n, a);
-    const vector_mask left = decompose(a, values, NULL, stack->n);
-    store_reals(&stack->operand[1], group, stack->n, values);
+    const ptrdiff_t n = stack->n, matrix = n * stride_of_rows(n);
+    number *u = (number *)stack->workspace + matrix, *v = u + matrix;
+    vector few[MOST_N_OF_COLUMN_VALUES], *values = few;
+    load_numbers(&stack->operand[0], group, n, n, u);
+    const vector_mask left = n <= MOST_N_OF_COLUMN_VALUES
+                                 ? decompose(u, values, NULL, n)
+                                 : decompose_both_sides(stack->workspace, u, &values, v, n, false);
+    store_reals(&stack->operand[1], group, n, values);
     return left;
 }
 
