@@ -455,9 +455,8 @@ def part_first():
         )
         times[call].append([line.split(maxsplit=1) for line in done.stdout.splitlines()])
     rows = []
-    for theirs, ours in zip(
-        zip(*times["np.matmul"], strict=True), zip(*times["nc.matmul"][1:], strict=True), strict=True
-    ):
+    by_call = [zip(*of, strict=True) for of in (times["np.matmul"], times["nc.matmul"][1:])]
+    for theirs, ours in zip(*by_call, strict=True):
         numpy, seconds = (statistics.median(float(of[0]) for of in side) for side in (theirs, ours))
         on_cpu = sum(where == "cpu" for _, where in ours)
         missed = "MISSED" if seconds > MOST_TIMES_PROCESSOR * numpy else ""

@@ -116,9 +116,9 @@ static bool may_be_one_row(const struct ufunc_call *call)
     for (int op = 0; op <= inputs && may; op++) {
         PyArrayObject *array = call->array[op];
         const bool any_step = call->is_resolved && call->convert[op] != NULL;
-        may = array == NULL ||
-              (array_is_one_line(array, &step) &&
-               (any_step || magnitude(step) == PyArray_ITEMSIZE(array) || (op < inputs && step == 0)));
+        may = array == NULL || (array_is_one_line(array, &step) &&
+                                (any_step || magnitude(step) == PyArray_ITEMSIZE(array) ||
+                                 (op < inputs && step == 0)));
     }
     return may;
 }
