@@ -87,6 +87,19 @@ def test_a_ufunc_without_data_for_its_loops():
     assert nc.parallel(ufunc_of(negate))(np.arange(3.0)).tolist() == [0.0, -1.0, -2.0]
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1, 1), (3,)])
+def test_a_loop_gets_numpys_steps(shape):
+    """With others some loops, such as log of halves, compute other bits."""
+    steps = []
+    theirs = ufunc_of(lambda source, target, n, of_loop, data: steps.append(of_loop))
+    a, b = np.ones(shape), np.ones(shape)
+    for ufunc in (theirs, nc.parallel(theirs)):
+        ufunc(a, out=a)
+        ufunc(a, out=b)
+        ufunc(a)
+    assert steps[:3] == steps[3:]
+
+
 @pytest.mark.usefixtures("threads_always")
 @pytest.mark.parametrize("n", [65, 200, 3001, 100_003])
 def test_parts_begin_at_multiples_of_64_elements(n, regions):

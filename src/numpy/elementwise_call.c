@@ -72,6 +72,18 @@ static bool fit_one_loop(const struct ufunc_call *call, struct call_plan *plan)
     return order != 0;
 }
 
+/* NumPy's iterator, which takes one element in place, has no steps for it. */
+static void clear_steps_in_place(int inputs, struct call_plan *plan)
+{
+    bool in_place = false;
+    for (int i = 0; i < inputs; i++) {
+        in_place = in_place || plan->data[i] == plan->data[inputs];
+    }
+    for (int op = 0; op <= inputs && in_place; op++) {
+        plan->step[op] = 0;
+    }
+}
+
 static void plan_one_loop(const struct ufunc_call *call, struct call_plan *plan)
 {
     const struct elementwise *engine = &call->row->loop->engine;
@@ -99,6 +111,9 @@ static void plan_one_loop(const struct ufunc_call *call, struct call_plan *plan)
         if (engine->kernel == NULL &&
             (plan->step[inputs] < PyArray_ITEMSIZE(out) || !output_is_independent(call))) {
             return;
+        }
+        if (engine->kernel == NULL && n == 1) {
+            clear_steps_in_place(inputs, plan);
         }
     }
     plan->is_tiny = elementwise_is_tiny(engine, n);
