@@ -30,6 +30,12 @@ enum {
 #define STRING_(text) #text
 #define STRING(text) STRING_(text)
 
+/* 1 or 0: compilers make a branch of a comparison, which is mispredicted as often as not. */
+INLINE int truth(uint8_t x)
+{
+    return (int)((0U - x) >> 31);
+}
+
 /* 32 bytes for AVX-512 machines too: at 64, Cascade Lake lowers its clock, and NumPy's arrays, which
  * are aligned to 16, make every access cross a cache line. */
 #if defined(__AVX2__)

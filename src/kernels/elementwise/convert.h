@@ -38,7 +38,7 @@ INLINE double double_of_int64(int64_t x)
 /* What is converted to what: DO(source, its kind, its type, target, its kind, its type, value of x).
  * Kinds are those of dtypes; integers as targets are modulo 2^n. */
 #define INTEGERS_TO_FLOAT64(DO)                                                                    \
-    DO(truth, 'b', uint8_t, float64, 'f', double, x != 0)                                          \
+    DO(truth, 'b', uint8_t, float64, 'f', double, truth(x))                                        \
     DO(int8, 'i', int8_t, float64, 'f', double, x)                                                 \
     DO(int16, 'i', int16_t, float64, 'f', double, x)                                               \
     DO(int32, 'i', int32_t, float64, 'f', double, x)                                               \
@@ -49,7 +49,7 @@ INLINE double double_of_int64(int64_t x)
     DO(uint64, 'u', uint64_t, float64, 'f', double, double_of_uint64(x))
 #define TO_FLOAT64(DO) INTEGERS_TO_FLOAT64(DO) DO(float32, 'f', float, float64, 'f', double, x)
 #define TO_FLOAT32(DO)                                                                             \
-    DO(truth, 'b', uint8_t, float32, 'f', float, x != 0)                                           \
+    DO(truth, 'b', uint8_t, float32, 'f', float, truth(x))                                         \
     DO(int8, 'i', int8_t, float32, 'f', float, x)                                                  \
     DO(int16, 'i', int16_t, float32, 'f', float, x)                                                \
     DO(uint8, 'u', uint8_t, float32, 'f', float, x)                                                \

@@ -112,7 +112,8 @@ static void multiply_bits(const uint64_t *a, ptrdiff_t a_words, const uint64_t *
 }
 
 /* Dot products with up to 16 rows of a, 64 k at a time. Where many elements are true, the first 16 decide nearly
- * every sum: rows of a are packed no further than they are needed. */
+ * every sum: rows of a are packed no further than they are needed; and where the very first one decides most columns,
+ * it is looked at before the others. */
 INLINE void dots_of_rows(const struct product *matrices, uint64_t *a, ptrdiff_t m)
 {
     enum { FIRST = 16 };
@@ -122,16 +123,22 @@ INLINE void dots_of_rows(const struct product *matrices, uint64_t *a, ptrdiff_t 
     const unsigned all = (1u << m) - 1;
     const char *b = x.b.data;
     char *c = x.c.data;
-    ptrdiff_t packed = 0;
+    ptrdiff_t packed = 0, alone = 0; /* columns that the first element decides */
     uint64_t first[MOST_DOT_ROWS];
+    unsigned rows_of_first = 0;
     for (ptrdiff_t row = 0; row < m; row++) {
+        rows_of_first |= (unsigned)(x.a.data[row * x.a.row_step] != 0) << row;
         first[row] = few_true_bits(x.a.data + row * x.a.row_step, x.a.column_step, firsts);
     }
     for (ptrdiff_t column = 0; column < x.n; column++) {
-        unsigned found = 0;
-        const uint64_t of_b = few_true_bits(b, 1, firsts);
-        for (ptrdiff_t row = 0; row < m; row++) {
-            found |= (unsigned)((first[row] & of_b) != 0) << row;
+        unsigned found = *b != 0 ? rows_of_first : 0;
+        const bool is_rare = alone < column - column / 8;
+        alone += found == all;
+        if (found != all || is_rare) {
+            const uint64_t of_b = few_true_bits(b, 1, firsts);
+            for (ptrdiff_t row = 0; row < m; row++) {
+                found |= (unsigned)((first[row] & of_b) != 0) << row;
+            }
         }
         for (ptrdiff_t word = 0; word < words && found != all; word++) {
             const ptrdiff_t before = 64 * word, count = at_most_64(x.k - before);
@@ -202,7 +209,7 @@ INLINE int any_of_met(const char *b, const ptrdiff_t *met)
 }
 
 /* A row of c: looks only at what true elements of a meet. As the first few mostly decide, a is read in growing
- * pieces. */
+ * pieces; and where the very first one does for most columns, that one before the others. */
 static void row_of_any(const struct product *x, const char *a, char *c)
 {
     const ptrdiff_t c_step = x->c.column_step, b_step = x->b.column_step, k = x->k, n = x->n;
@@ -211,8 +218,14 @@ static void row_of_any(const struct product *x, const char *a, char *c)
     ptrdiff_t count = elements_met(x, a, 0, at, met);
     const ptrdiff_t first[TOGETHER] = {met[0], met[1], met[2], met[3]};
     const char *b = x->b.data;
+    ptrdiff_t alone = 0; /* columns that the first one decides */
     for (ptrdiff_t column = 0; column < n; column++, b += b_step) {
-        int any = count > 0 ? any_of_met(b, first) : 0;
+        int any = count > 0 ? b[first[0]] : 0;
+        const bool is_rare = alone < column - column / 8;
+        alone += any != 0;
+        if (count > 0 && (any == 0 || is_rare)) {
+            any = any_of_met(b, first);
+        }
         for (ptrdiff_t i = TOGETHER; i < count && any == 0; i += TOGETHER) {
             any = any_of_met(b, met + i);
         }

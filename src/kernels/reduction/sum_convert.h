@@ -55,17 +55,11 @@ static void convert_halves(const char *from, ptrdiff_t step, void *to, ptrdiff_t
 #endif
 
 #if PARTS == 1
-/* Whether it is not 0: compilers make a branch of a comparison, which is mispredicted as often as not. */
-INLINE stored truth(char x)
-{
-    return (stored)(int)((0U - (unsigned char)x) >> 31);
-}
-
 INLINE void convert_bools_step(const char *from, ptrdiff_t step, stored *restrict y, ptrdiff_t n,
                                bool onto)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
-        const stored x = truth(from[i * step]);
+        const stored x = (stored)truth((uint8_t)from[i * step]);
         y[i] = onto ? y[i] + x : x;
     }
 }
