@@ -122,9 +122,7 @@ void matmul_bool(const struct policy *policy, const struct matmul_bits *kernel,
 {
     struct bits_run run = {kernel, x, rows_of(kernel, &x->a, x->m, x->k),
                            rows_of(kernel, &x->b, x->k, x->n)};
-    if (is_few_dots(x) && threads == 1) {
-        dots(&run, 0, ceiling(x->n, CHUNK_COLUMNS));
-    } else if (is_few_dots(x)) {
+    if (is_few_dots(x)) {
         region_run_ranges(policy, threads, ceiling(x->n, CHUNK_COLUMNS), 0, dots, &run);
     } else if (x->m <= MOST_DOT_ROWS || !run_packed(policy, &run, threads)) {
         run_directly(kernel, *x);

@@ -133,9 +133,11 @@ static int number_of_dtype(PyObject *dtype)
 
 /* Asks NumPy, unless the question is the latest one, as it is in a program's loop: numbers up to 31, and one
  * more than the row, in the bytes of a word. */
-static int loop_of_dtype(struct call_table *table, const int kinds[], PyObject *dtype)
+static int loop_of_dtype(struct call_table *table, const int kinds[], PyObject *dtype,
+                         PyObject *casting)
 {
-    const int number = table->inputs <= 2 && table->loops < SCHAR_MAX ? number_of_dtype(dtype) : -1;
+    const bool is_kept = table->inputs <= 2 && table->loops < SCHAR_MAX && casting == NULL;
+    const int number = is_kept ? number_of_dtype(dtype) : -1;
     const uint32_t question = (uint32_t)(number + 1) << 24 | (uint32_t)kinds[0] << 16 |
                               (uint32_t)(table->inputs == 2 ? kinds[1] : 0) << 8;
     const uint32_t known = table->known_of_dtype;
@@ -143,7 +145,7 @@ static int loop_of_dtype(struct call_table *table, const int kinds[], PyObject *
         return (int)(known & 0xffu) - 1;
     }
     PyObject *signature = signature_of_dtype(table, dtype);
-    const int row = signature != NULL ? ask_numpy(table, kinds, signature, NULL) : NO_LOOP;
+    const int row = signature != NULL ? ask_numpy(table, kinds, signature, casting) : NO_LOOP;
     Py_XDECREF(signature);
     if (number >= 0) {
         table->known_of_dtype = question | (uint32_t)(row + 1);
@@ -154,14 +156,8 @@ static int loop_of_dtype(struct call_table *table, const int kinds[], PyObject *
 int call_table_loop(struct call_table *table, const int kinds[], PyObject *dtype,
                     PyObject *signature, PyObject *casting)
 {
-    if (dtype != NULL && casting == NULL) {
-        return loop_of_dtype(table, kinds, dtype);
-    }
     if (dtype != NULL) {
-        PyObject *of_dtype = signature_of_dtype(table, dtype);
-        const int row = of_dtype != NULL ? ask_numpy(table, kinds, of_dtype, casting) : NO_LOOP;
-        Py_XDECREF(of_dtype);
-        return row;
+        return loop_of_dtype(table, kinds, dtype, casting);
     }
     if (table->inputs > 2 || table->loops > SCHAR_MAX || signature != NULL || casting != NULL) {
         return ask_numpy(table, kinds, signature, casting);

@@ -149,23 +149,33 @@ NOINLINE vector_mask decompose_both_sides(char *workspace, number *u, vector **v
     return left;
 }
 
-static vector_mask svd_group(const struct linalg_stack *stack, const struct lane_group *group)
+INLINE vector_mask singular_group(const struct linalg_stack *stack, const struct lane_group *group,
+                                  bool with_vectors)
 {
     const ptrdiff_t n = stack->n, matrix = n * stride_of_rows(n);
+    const ptrdiff_t most_of_columns = with_vectors ? MOST_N_OF_COLUMNS : MOST_N_OF_COLUMN_VALUES;
     number *u = (number *)stack->workspace + matrix, *v = u + matrix;
     vector few[MOST_N_OF_COLUMNS], *values = few;
     load_numbers(&stack->operand[0], group, n, n, u);
-    const vector_mask left = n <= MOST_N_OF_COLUMNS
-                                 ? decompose(u, values, v, n)
-                                 : decompose_both_sides(stack->workspace, u, &values, v, n, true);
-    for (ptrdiff_t i = 0; i < n * n; i++) {
-        v[i] = conjugate(v[i]);
+    const vector_mask left =
+        n <= most_of_columns
+            ? decompose(u, values, with_vectors ? v : NULL, n)
+            : decompose_both_sides(stack->workspace, u, &values, v, n, with_vectors);
+    store_reals(&stack->operand[with_vectors ? 2 : 1], group, n, values);
+    if (with_vectors) {
+        for (ptrdiff_t i = 0; i < n * n; i++) {
+            v[i] = conjugate(v[i]);
+        }
+        transpose_numbers(v, n, n);
+        store_numbers(&stack->operand[1], group, n, n, u);
+        store_numbers(&stack->operand[3], group, n, n, v);
     }
-    transpose_numbers(v, n, n);
-    store_numbers(&stack->operand[1], group, n, n, u);
-    store_reals(&stack->operand[2], group, n, values);
-    store_numbers(&stack->operand[3], group, n, n, v);
     return left;
+}
+
+static vector_mask svd_group(const struct linalg_stack *stack, const struct lane_group *group)
+{
+    return singular_group(stack, group, true);
 }
 
 static uint64_t svd_f(const struct linalg_stack *stack)
@@ -176,15 +186,7 @@ static uint64_t svd_f(const struct linalg_stack *stack)
 static vector_mask svd_values_group(const struct linalg_stack *stack,
                                     const struct lane_group *group)
 {
-    const ptrdiff_t n = stack->n, matrix = n * stride_of_rows(n);
-    number *u = (number *)stack->workspace + matrix, *v = u + matrix;
-    vector few[MOST_N_OF_COLUMN_VALUES], *values = few;
-    load_numbers(&stack->operand[0], group, n, n, u);
-    const vector_mask left = n <= MOST_N_OF_COLUMN_VALUES
-                                 ? decompose(u, values, NULL, n)
-                                 : decompose_both_sides(stack->workspace, u, &values, v, n, false);
-    store_reals(&stack->operand[1], group, n, values);
-    return left;
+    return singular_group(stack, group, false);
 }
 
 static uint64_t svd(const struct linalg_stack *stack)
