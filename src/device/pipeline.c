@@ -207,6 +207,13 @@ struct pipeline *pipeline_new(struct device *device, size_t memory)
     return pipeline;
 }
 
+void pipeline_prepare(struct pipeline *pipeline)
+{
+    const int before = pipeline->device->enter(pipeline->device);
+    rings_prepare(pipeline->resources, copy_threads(PTRDIFF_MAX, threads_limit().threads));
+    pipeline->device->leave(pipeline->device, before);
+}
+
 struct device *pipeline_device(const struct pipeline *pipeline)
 {
     return pipeline->device;

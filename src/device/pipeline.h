@@ -16,6 +16,9 @@ struct pipeline *pipeline_new(struct device *device, size_t memory);
 void pipeline_delete(struct pipeline *pipeline);
 void pipeline_limit_memory(struct pipeline *pipeline, size_t memory);
 
+/* Makes what large products take from those before them. On one thread: others compute meanwhile. */
+void pipeline_prepare(struct pipeline *pipeline);
+
 /* What other work of the device shares with products. */
 struct device *pipeline_device(const struct pipeline *pipeline);
 struct resources *pipeline_resources(const struct pipeline *pipeline);

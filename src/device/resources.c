@@ -82,6 +82,23 @@ void ring_give_back(struct resources *resources, struct ring *ring)
     pthread_mutex_unlock(&resources->lock);
 }
 
+enum status rings_prepare(struct resources *resources, int count)
+{
+    enum status status = STATUS_OK;
+    pthread_mutex_lock(&resources->lock);
+    while (status == STATUS_OK && resources->made < count && resources->made < resources->most) {
+        struct ring *ring;
+        status = ring_new(resources->device, &ring);
+        if (status == STATUS_OK) {
+            ring->next = resources->rings;
+            resources->rings = ring;
+            resources->made++;
+        }
+    }
+    pthread_mutex_unlock(&resources->lock);
+    return status;
+}
+
 static void session_delete(struct device *device, struct session *session)
 {
     for (int i = 0; i < PLAN_MOST_DEPTH; i++) {

@@ -5,6 +5,7 @@
 #include "numpy_api.h"
 
 #include "policy_in_use.h"
+#include "threads/limit.h"
 #include "threads/quiet_thread.h"
 
 #include <pthread.h>
@@ -153,7 +154,8 @@ static struct {
 } starter;
 
 /* What the first product makes for those that follow: a handle of the vendor's BLAS, rings, kernels that are
- * loaded when they are used. Whatever comes of it. */
+ * loaded when they are used. Whatever comes of it. Its own product runs on this thread alone: callers leave it
+ * one processor, not more. */
 static void warm_up(struct pipeline *pipeline)
 {
     enum { SIDE = 512, SIZE = sizeof(double), BYTES = SIDE * SIDE * SIZE };
@@ -172,6 +174,8 @@ static void warm_up(struct pipeline *pipeline)
                     .c = {data + 2 * BYTES, BYTES, SIDE * SIZE, SIZE}},
     };
     struct pipeline_report report;
+    pipeline_prepare(pipeline);
+    threads_set_for_this_thread(1);
     if (data != NULL) {
         pipeline_matmul(pipeline, &task, &report);
     }
