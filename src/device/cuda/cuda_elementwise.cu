@@ -82,16 +82,16 @@ template <typename T> struct Vector {
     T element[WIDTH];
 };
 
-// By intrinsics: the compiler splits a plain store of 16 bytes into its elements, which the memory of
-// the device forgives, but not the link to pinned memory: it was used at a half to a tenth of its rate.
 template <typename T> __device__ Vector<T> load(const T *from)
 {
-    const uint4 raw = __ldcg(reinterpret_cast<const uint4 *>(from));
+    const uint4 raw = *reinterpret_cast<const uint4 *>(from);
     Vector<T> vector;
     memcpy(&vector, &raw, sizeof raw);
     return vector;
 }
 
+// By an intrinsic: the compiler splits a plain store of 16 bytes into its elements, which the memory of the
+// device forgives, but not the link to pinned memory: it was used at a half to a tenth of its rate.
 template <typename T> __device__ void store(T *to, const Vector<T> &vector)
 {
     uint4 raw;
@@ -139,25 +139,24 @@ __global__ void __launch_bounds__(THREADS)
     const Input<T> a(line, 0), b(line, 1);
     const int64_t threads = (int64_t)gridDim.x * THREADS;
     const int64_t me = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    const int64_t begin = (int64_t)blockIdx.x * THREADS * VECTORS + threadIdx.x;
     unsigned raised = 0;
-    for (int64_t i = begin; i < line.vectors; i += VECTORS * threads) {
+    for (int64_t i = me; i < line.vectors; i += VECTORS * threads) {
         Vector<T> x[VECTORS], y[VECTORS];
 #pragma unroll
         for (int v = 0; v < VECTORS; v++) {
-            if (i + v * THREADS < line.vectors) {
-                x[v] = a.vector(line.first + (i + v * THREADS) * WIDTH);
-                y[v] = b.vector(line.first + (i + v * THREADS) * WIDTH);
+            if (i + v * threads < line.vectors) {
+                x[v] = a.vector(line.first + (i + v * threads) * WIDTH);
+                y[v] = b.vector(line.first + (i + v * threads) * WIDTH);
             }
         }
 #pragma unroll
         for (int v = 0; v < VECTORS; v++) {
-            if (i + v * THREADS < line.vectors) {
+            if (i + v * threads < line.vectors) {
 #pragma unroll
                 for (int j = 0; j < WIDTH; j++) {
                     x[v].element[j] = Op::compute(x[v].element[j], y[v].element[j], raised);
                 }
-                store(line.out + line.first + (i + v * THREADS) * WIDTH, x[v]);
+                store(line.out + line.first + (i + v * threads) * WIDTH, x[v]);
             }
         }
     }
