@@ -2,15 +2,18 @@
  * more than a small product does. */
 #include "matmul_call.h"
 
+#include "engine/matmul.h"
 #include "engine/matmul_join.h"
 #include "errors.h"
 #include "offload.h"
+#include "policy_in_use.h"
 
 #include <string.h>
 
 enum {
     MOST_STACK_AXES = 8,
-    LONG_STACK = 16, /* products that are worth one plan */
+    LONG_STACK = 16,       /* products that are worth one plan, */
+    LONG_STACK_MULS = 512, /* or multiplications of all together */
 };
 
 _Thread_local unsigned long long matmul_calls;
@@ -213,8 +216,16 @@ static void join_axes(const struct gufunc_loop *loop, struct product_layout *lay
     }
 }
 
-/* Puts a long axis last: the product's own. */
-static void choose_last_axis(struct product_layout *layout)
+static bool is_shared_out(const struct gufunc_loop *loop, const struct product *stack)
+{
+    struct matmul_plan plan;
+    matmul_plan(&plan, &policy_in_use, &loop->dtype, stack);
+    return plan.stack_threads > 1;
+}
+
+/* Puts a long axis last, the product's own. Memory is read in order along the innermost, which stays where its products
+ * are worth a plan, and threads get as much of them. */
+static void choose_last_axis(const struct gufunc_loop *loop, struct product_layout *layout)
 {
     if (layout->axes == 0) {
         return;
@@ -223,10 +234,18 @@ static void choose_last_axis(struct product_layout *layout)
     for (struct stack_axis *axis = layout->axis; last->n < LONG_STACK && axis < last; axis++) {
         longest = axis->n > longest->n ? axis : longest;
     }
+    const struct product inner = along(&layout->product, last);
+    const struct product stack = along(&layout->product, longest);
+    const double muls = (double)inner.m * (double)inner.k * (double)inner.n;
     const struct stack_axis kept = *last;
+    if (longest == last || ((double)last->n * muls >= LONG_STACK_MULS &&
+                            (!is_shared_out(loop, &stack) || is_shared_out(loop, &inner)))) {
+        layout->product = inner;
+        return;
+    }
     *last = *longest;
     *longest = kept;
-    layout->product = along(&layout->product, last);
+    layout->product = stack;
 }
 
 /* The product along the last axis of the stack, for each index of the others. */
@@ -280,7 +299,7 @@ bool matmul_call(const struct ufunc_call *call, PyObject **result)
     lay_out_matrices(call, out, &layout);
     lay_out_stack(call, out, &layout);
     join_axes(call->row->data, &layout);
-    choose_last_axis(&layout);
+    choose_last_axis(call->row->data, &layout);
     matmul_calls++;
     errors_clear();
     NPY_BEGIN_THREADS_DEF;
