@@ -83,7 +83,10 @@ static bool suits_kernel(const struct matmul_dtype *dtype, const struct product 
     if (dtype->has_blas) {
         return suits_float_kernel(dtype, x, muls);
     }
-    return x->k == 0 || muls * (double)x->batch > (x->n == 1 ? TINY_VECTOR_MULS : TINY_MULS);
+    if (x->batch > 1 && x->k > 0) {
+        return muls > TINY_STACK_MULS || x->m * x->n > TINY_STACK_RESULTS;
+    }
+    return x->k == 0 || muls > (x->n == 1 ? TINY_VECTOR_MULS : TINY_MULS);
 }
 
 /* Few large products are split themselves; of many small ones the stack is. `ns`: of one. */

@@ -8,6 +8,9 @@ enum {
     /* Up to here NumPy's loop takes less time than our planning. */
     TINY_MULS = 4 * 4 * 3,
     TINY_VECTOR_MULS = 256, /* the same for a single column */
+    /* The same in a stack, of which each product costs a call of the kernel, NumPy's loop one for each result. */
+    TINY_STACK_RESULTS = 4,
+    TINY_STACK_MULS = 24,
     /* A kernel beats a call of BLAS, whose overhead is fixed, up to here; rows must be whole vectors. */
     SMALL_FLOAT_MULS = 16 * 16 * 16,
     SMALL_FLOAT_SIDE = 32,

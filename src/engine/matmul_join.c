@@ -66,7 +66,8 @@ static bool gains(const struct matmul_dtype *dtype, const struct product *x)
         return false;
     }
     if (!dtype->has_blas) {
-        return dtype->kernel != NULL;
+        return dtype->kernel != NULL &&
+               (double)x->batch * (double)(x->m * x->n) * (double)x->k > TINY_STACK_MULS;
     }
     /* From the first level of cache, BLAS reads the repeated operand as fast as it computes. */
     const double elements = (double)x->k * (double)(repeats_b ? x->n : x->m);
