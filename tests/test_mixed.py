@@ -373,6 +373,24 @@ def test_zeros_of_both_signs(name):
             assert same_bits(result, expected)
 
 
+@pytest.mark.parametrize(
+    ("name", "dtype", "is_exact"),
+    [("gcd", "l", True), ("logical_not", "D", True), ("isnan", "f", True), ("hypot", "d", False)],
+)
+@pytest.mark.parametrize("step", [2, -1])
+def test_masked_rows_of_numpys_loops(name, dtype, is_exact, step):
+    """Only exact results do not depend on how far elements are apart."""
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    operands = [numbers(dtype, (4_000,), seed)[::step] for seed in range(theirs.nin)]
+    mask = np.random.default_rng(3).random(operands[0].size) < 0.6
+    expected = np.ones_like(theirs(*operands))
+    result, before = expected.copy(), over_axes()
+    theirs(*operands, out=expected, where=mask)
+    assert ours(*operands, out=result, where=mask) is result
+    assert same_bits(result, expected)
+    assert over_axes() - before == is_exact
+
+
 def test_masks_on_small_stacks():
     x, mask = np.arange(60_000), np.arange(60_000) % 3 == 0
     out, expected = np.zeros((2, 60_000))

@@ -32,6 +32,7 @@ struct elementwise {
     const struct inner_loop_hooks *hooks;
     const struct kernel *kernel; /* NULL: the inner loop does all */
     bool kernel_takes_any_step;  /* and beats the inner loop there */
+    bool is_exact;  /* the inner loop computes the same bits however far elements are apart */
     bool zeros_tie; /* which zero results depends on where in a call of the inner loop they are */
     /* Whether several threads may run the inner loop now; NULL: always. */
     bool (*allows_threads)(const struct elementwise *loop);

@@ -121,8 +121,8 @@ static void plan_one_loop(const struct ufunc_call *call, struct call_plan *plan)
     plan->way = plan->kernel != NULL ? AT_ONCE : ONE_LOOP;
 }
 
-/* Whether NumPy's iterator may join the axes to one of neighbours, or of elements that are repeated or converted:
- * NumPy's loops get no others, and the iterator takes a while to make. */
+/* Whether NumPy's iterator may join the axes to one that iterator_run_axes() gives to NumPy's loops: they get no
+ * others, and the iterator takes a while to make. */
 static bool may_be_one_row(const struct ufunc_call *call)
 {
     const int inputs = call->table->inputs;
@@ -130,7 +130,8 @@ static bool may_be_one_row(const struct ufunc_call *call)
     bool may = call->mask == NULL || array_is_one_line(call->mask, &step);
     for (int op = 0; op <= inputs && may; op++) {
         PyArrayObject *array = call->array[op];
-        const bool any_step = call->is_resolved && call->convert[op] != NULL;
+        const bool any_step = (call->is_resolved && call->convert[op] != NULL) ||
+                              (call->mask != NULL && call->row->loop->engine.is_exact);
         may = array == NULL || (array_is_one_line(array, &step) &&
                                 (any_step || magnitude(step) == PyArray_ITEMSIZE(array) ||
                                  (op < inputs && step == 0)));

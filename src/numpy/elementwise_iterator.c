@@ -62,10 +62,14 @@ static NpyIter *make_iterator(const struct ufunc_call *call, npy_uint32 flags,
     return iterator;
 }
 
-/* ---- kernels: any steps, any order; other loops: contiguous or repeated elements ---- */
+/* ---- kernels: any steps, any order; other loops: one row of contiguous or repeated elements, or of those of a
+ * mask if their results are exact ---- */
 
-static bool is_contiguous(const struct nested *nested, const struct elementwise *engine)
+static bool is_row_of_loop(const struct nested *nested, const struct elementwise *engine)
 {
+    if (nested->is_masked && engine->is_exact) {
+        return nested->axes == 1;
+    }
     for (int op = 0; op < engine->operands; op++) {
         const npy_intp step = nested->axis[0].step[op];
         if (step != (npy_intp)engine->item_size[op] && nested->convert[op] == NULL &&
@@ -120,7 +124,7 @@ bool iterator_run_axes(const struct ufunc_call *call, PyObject **result)
     nested.is_masked = call->mask != NULL;
     if (n == 0 || PyArray_NDIM(out) == 0 ||
         !read_axes(iterator, inputs + 1 + nested.is_masked, &nested) ||
-        (engine->kernel == NULL && !is_contiguous(&nested, engine))) {
+        (engine->kernel == NULL && !is_row_of_loop(&nested, engine))) {
         PyErr_Clear();
         NpyIter_Deallocate(iterator);
         return false;

@@ -54,6 +54,8 @@ void loop_initialize(struct loop *loop, const char types[], int inputs, int oper
         .hooks = kernel == NULL ? &hooks : NULL,
         .kernel = kernel,
         .kernel_takes_any_step = kernel != NULL && (types[0] == NPY_HALF || function == NULL),
+        /* Some loops of floats round the last elements of a row otherwise, where rows lie apart. */
+        .is_exact = dtype_is_integer(types[operands - 1]),
         .allows_threads = serial_if != NULL ? allows_threads : NULL,
         .inputs = inputs,
         .operands = operands,
