@@ -36,9 +36,13 @@ static bool suits_short_k(const struct product *x, ptrdiff_t size)
     const bool by_rows = x->c.column_step == size || x->c.row_step != size;
     const ptrdiff_t along = by_rows ? x->n : x->m, across = by_rows ? x->m : x->n;
     const ptrdiff_t step = by_rows ? x->b.column_step : x->a.row_step;
+    const bool is_many_short_rows = x->k > 1 && across > SHORT_K_MOST_SHORT_ROWS &&
+                                    along * size > WHOLE_VECTOR_BYTES &&
+                                    along * size <= 2 * WHOLE_VECTOR_BYTES;
     const bool is_near = x->k * along * size <= COPY_MOST_BYTES &&
                          (step == size || along <= COPY_MOST_ASPECT * across);
-    return across > 1 && along * size >= (x->k <= SHORT_K / 2 ? 1 : 2) * WHOLE_VECTOR_BYTES &&
+    return across > 1 && !is_many_short_rows &&
+           along * size >= (x->k <= SHORT_K / 2 ? 1 : 2) * WHOLE_VECTOR_BYTES &&
            (x->c.column_step == size || x->c.row_step == size) &&
            (is_near || (step == size && x->k <= SHORT_K / 4));
 }
