@@ -54,7 +54,7 @@ enum {
     MASKED_RUN_ELEMENTS = 28,
     MASKED_GATHERED_ELEMENTS = 5,
     /* What a tile and a call of the inner loop cost, beside 1 ns for an element that lies apart. */
-    TILE_NS = 60,
+    TILE_NS = 200,
     INNER_LOOP_NS = 10,
 };
 
