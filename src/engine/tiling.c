@@ -98,6 +98,17 @@ static bool is_joined(const struct nested *nested, int operand)
     return row->step[operand] == column->n * column->step[operand];
 }
 
+/* Below which bytes rows are joined if an input has to be packed for that: those that are converted take longer. */
+static ptrdiff_t longest_packed(const struct tiling *tiling)
+{
+    for (int in = 0; in < tiling->loop->inputs; in++) {
+        if (tiling->nested->convert[in] != NULL && !tiling->packed[in]) {
+            return JOIN_ROWS_BELOW_BYTES_IF_CONVERTED;
+        }
+    }
+    return JOIN_ROWS_BELOW_BYTES_IF_PACKED;
+}
+
 /* Whether the rows of a tile become one. */
 static bool joins_rows(const struct tiling *tiling)
 {
@@ -105,6 +116,7 @@ static bool joins_rows(const struct tiling *tiling)
     const struct nested *nested = tiling->nested;
     const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
     const int out = loop->inputs;
+    const ptrdiff_t packed = longest_packed(tiling);
     ptrdiff_t longest = JOIN_ROWS_BELOW_BYTES;
     for (int in = 0; in < loop->inputs; in++) {
         const ptrdiff_t size = (ptrdiff_t)loop->item_size[in], step = column->step[in];
@@ -114,11 +126,9 @@ static bool joins_rows(const struct tiling *tiling)
         if (nested->convert[in] == NULL && step != 0 && step != size) {
             longest = size_min(longest, size < GATHERED_BELOW_ITEM_BYTES
                                             ? JOIN_ROWS_BELOW_BYTES_IF_CONVERTED
-                                            : JOIN_ROWS_BELOW_BYTES_IF_PACKED);
+                                            : packed);
         } else if (!is_joined(nested, in)) {
-            longest =
-                size_min(longest, nested->convert[in] != NULL ? JOIN_ROWS_BELOW_BYTES_IF_CONVERTED
-                                                              : JOIN_ROWS_BELOW_BYTES_IF_PACKED);
+            longest = size_min(longest, packed);
         }
     }
     return row->n > 1 && is_joined(nested, out) &&
