@@ -213,7 +213,8 @@ INLINE int any_of_met(const char *b, const ptrdiff_t *met)
 static void row_of_any(const struct product *x, const char *a, char *c)
 {
     const ptrdiff_t c_step = x->c.column_step, b_step = x->b.column_step, k = x->k, n = x->n;
-    ptrdiff_t met[MOST_MET + TOGETHER] = {0};
+    ptrdiff_t met[MOST_MET + TOGETHER];
+    memset(met, 0, TOGETHER * sizeof *met); /* all of it would take longer than few columns */
     ptrdiff_t at = k < FIRST_MET ? k : FIRST_MET, left = 0;
     ptrdiff_t count = elements_met(x, a, 0, at, met);
     const ptrdiff_t first[TOGETHER] = {met[0], met[1], met[2], met[3]};
