@@ -184,7 +184,7 @@ static void dots_of_bits(const struct product *x, uint64_t *a)
 
 /* ---- columns of any steps ---- */
 
-enum { FIRST_MET = 16, MOST_MET = 256, TOGETHER = 4 };
+enum { FIRST_MET = 16, GROWTH = 3, MOST_MET = 256, TOGETHER = 4 };
 
 /* Where b has elements that true ones of a row of a meet, in bytes; a multiple of TOGETHER of them, the last of which
  * are repeated. */
@@ -235,7 +235,8 @@ static void row_of_any(const struct product *x, const char *a, char *c)
     }
     while (at < k && left > 0) {
         const ptrdiff_t from = at;
-        at = k - at < MOST_MET ? k : at + MOST_MET;
+        const ptrdiff_t piece = from < MOST_MET / GROWTH ? from * GROWTH : MOST_MET;
+        at = k - at < piece ? k : at + piece;
         count = elements_met(x, a, from, at, met);
         for (ptrdiff_t column = 0; column < n && count > 0; column++) {
             int any = c[column * c_step];
