@@ -182,3 +182,18 @@ def test_ordinary_policy(code, monkeypatch):
             assert (ours() > first) == (m * k * n > 1200)
     finally:
         _numc_test.set_parallel_threshold(before)
+
+
+@pytest.mark.parametrize("order", "CF")
+def test_one_true_product_anywhere(order):
+    """Rows of bools are read in pieces: none is left out, wherever the only true product is."""
+    k = 700
+    each = np.arange(k)
+    a, b = np.zeros((k, 5, k), bool, order), np.zeros((k, k, 5), bool)
+    a[each, 0, each] = b[each, each, 1] = True
+    expected = np.zeros((k, 5, 5), bool)
+    expected[:, 0, 1] = True
+    assert (nc.matmul(a, b) == expected).all()
+    a[:, :, ::3] = True  # where b has few
+    expected[::3, :, 1] = True
+    assert (nc.matmul(a, b) == expected).all()
