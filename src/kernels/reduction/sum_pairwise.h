@@ -7,8 +7,10 @@
 
 enum {
     GATHERED_PARTS = 4 * REDUCTION_LEAF_PARTS,
-    /* Additions of floats in one leaf would wait for each other; doubles are read in the order of memory. */
+    /* Additions of floats in one leaf would wait for each other. Doubles are read in the order of memory, and
+     * floats of so many bytes. */
     PAIRS_LEAVES = sizeof(accumulator) == 4,
+    IN_ORDER_FROM_BYTES = 8 << 20,
 };
 
 INLINE sum load_sum(const char *from)
@@ -111,7 +113,10 @@ INLINE pair sum_two_leaves(const char *data, ptrdiff_t step, ptrdiff_t n, ptrdif
     const char *second = data + n * step;
     four x = load_four(data, step), y = load_four(second, step);
     data += 4 * step, second += 4 * step;
+    const ptrdiff_t next = 6 * n * step; /* hardware does not follow both */
     for (ptrdiff_t left = n - 4; left > 0; left -= 4, data += 4 * step, second += 4 * step) {
+        __builtin_prefetch(data + next);
+        __builtin_prefetch(second + next);
         x = plus_four(x, load_four(data, step));
         y = plus_four(y, load_four(second, step));
     }
@@ -119,22 +124,23 @@ INLINE pair sum_two_leaves(const char *data, ptrdiff_t step, ptrdiff_t n, ptrdif
 }
 
 /* Pairs are returned in a register, sums in two. */
-NOINLINE pair sum_strided_pairs(const char *data, ptrdiff_t step, ptrdiff_t n)
+NOINLINE pair sum_strided_pairs(const char *data, ptrdiff_t step, ptrdiff_t n, bool pairs_leaves)
 {
     if (n * PARTS <= REDUCTION_LEAF_PARTS) {
         return finish_leaf(load_four(data, step), data + 4 * step, step, n - 4);
     }
     const ptrdiff_t half = reduction_half(n * PARTS) / PARTS;
-    if (PAIRS_LEAVES && (n - half) * PARTS <= REDUCTION_LEAF_PARTS) {
+    if (pairs_leaves && (n - half) * PARTS <= REDUCTION_LEAF_PARTS) {
         return sum_two_leaves(data, step, half, n - half);
     }
-    const pair first = sum_strided_pairs(data, step, half);
-    return first + sum_strided_pairs(data + half * step, step, n - half);
+    const pair first = sum_strided_pairs(data, step, half, pairs_leaves);
+    return first + sum_strided_pairs(data + half * step, step, n - half, pairs_leaves);
 }
 
 INLINE sum sum_strided(const char *data, ptrdiff_t step, ptrdiff_t n)
 {
-    const pair all = sum_strided_pairs(data, step, n);
+    const bool is_in_order = !PAIRS_LEAVES || (step < 0 ? -step : step) * n >= IN_ORDER_FROM_BYTES;
+    const pair all = sum_strided_pairs(data, step, n, !is_in_order);
     return (sum){{all[0], all[1]}};
 }
 #else
