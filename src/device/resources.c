@@ -55,6 +55,21 @@ static enum status ring_new(struct device *device, struct ring **made)
     return STATUS_OK;
 }
 
+/* Under the lock. */
+static enum status make_ring(struct resources *resources, struct ring **ring)
+{
+    const enum status status = ring_new(resources->device, ring);
+    resources->made += status == STATUS_OK;
+    return status;
+}
+
+/* Under the lock. */
+static void keep_ring(struct resources *resources, struct ring *ring)
+{
+    ring->next = resources->rings;
+    resources->rings = ring;
+}
+
 enum status ring_take(struct resources *resources, bool wait, struct ring **ring)
 {
     enum status status = STATUS_OK;
@@ -66,8 +81,7 @@ enum status ring_take(struct resources *resources, bool wait, struct ring **ring
     if (*ring != NULL) {
         resources->rings = (*ring)->next;
     } else if (resources->made < resources->most) {
-        status = ring_new(resources->device, ring);
-        resources->made += status == STATUS_OK;
+        status = make_ring(resources, ring);
     }
     pthread_mutex_unlock(&resources->lock);
     return status;
@@ -76,27 +90,20 @@ enum status ring_take(struct resources *resources, bool wait, struct ring **ring
 void ring_give_back(struct resources *resources, struct ring *ring)
 {
     pthread_mutex_lock(&resources->lock);
-    ring->next = resources->rings;
-    resources->rings = ring;
+    keep_ring(resources, ring);
     pthread_cond_signal(&resources->ring_came_back);
     pthread_mutex_unlock(&resources->lock);
 }
 
-enum status rings_prepare(struct resources *resources, int count)
+void rings_prepare(struct resources *resources, int count)
 {
-    enum status status = STATUS_OK;
+    struct ring *ring;
     pthread_mutex_lock(&resources->lock);
-    while (status == STATUS_OK && resources->made < count && resources->made < resources->most) {
-        struct ring *ring;
-        status = ring_new(resources->device, &ring);
-        if (status == STATUS_OK) {
-            ring->next = resources->rings;
-            resources->rings = ring;
-            resources->made++;
-        }
+    while (resources->made < count && resources->made < resources->most &&
+           make_ring(resources, &ring) == STATUS_OK) {
+        keep_ring(resources, ring);
     }
     pthread_mutex_unlock(&resources->lock);
-    return status;
 }
 
 static void session_delete(struct device *device, struct session *session)

@@ -39,8 +39,9 @@ void resources_delete(struct resources *resources);
 /* If all rings are in use: waits for one with `wait`; else *ring is NULL. */
 enum status ring_take(struct resources *resources, bool wait, struct ring **ring);
 void ring_give_back(struct resources *resources, struct ring *ring);
-/* Makes rings until there are so many: calls that find one need not wait until memory is pinned. */
-enum status rings_prepare(struct resources *resources, int count);
+/* Makes rings until there are so many, or one cannot be had: calls that find one need not wait until memory
+ * is pinned. */
+void rings_prepare(struct resources *resources, int count);
 
 enum status session_take(struct resources *resources, struct session **session);
 void session_give_back(struct resources *resources, struct session *session);

@@ -87,10 +87,13 @@ static bool suits_kernel(const struct matmul_dtype *dtype, const struct product 
     if (dtype->has_blas) {
         return suits_float_kernel(dtype, x, muls);
     }
-    if (x->batch > 1 && x->k > 0) {
+    if (x->k == 0) {
+        return true;
+    }
+    if (x->batch > 1) {
         return muls > TINY_STACK_MULS || x->m * x->n > TINY_STACK_RESULTS;
     }
-    return x->k == 0 || muls > (x->n == 1 ? TINY_VECTOR_MULS : TINY_MULS);
+    return muls > (x->n == 1 ? TINY_VECTOR_MULS : TINY_MULS);
 }
 
 /* Few large products are split themselves; of many small ones the stack is. `ns`: of one. */

@@ -223,8 +223,18 @@ static bool is_shared_out(const struct gufunc_loop *loop, const struct product *
     return plan.stack_threads > 1;
 }
 
-/* Puts a long axis last, the product's own. Memory is read in order along the innermost, which stays where its products
- * are worth a plan, and threads get as much of them. */
+/* Whether the last axis stays the product's own though another one is longer: memory is read in order along it. Not
+ * where its products are not worth a plan, or threads get more of the longer one. */
+static bool stays_last(const struct gufunc_loop *loop, const struct product *product,
+                       const struct stack_axis *last, const struct stack_axis *longest)
+{
+    const struct product inner = along(product, last), stack = along(product, longest);
+    const double muls = (double)inner.m * (double)inner.k * (double)inner.n;
+    return (double)last->n * muls >= LONG_STACK_MULS &&
+           (!is_shared_out(loop, &stack) || is_shared_out(loop, &inner));
+}
+
+/* Puts a long axis last, the product's own. */
 static void choose_last_axis(const struct gufunc_loop *loop, struct product_layout *layout)
 {
     if (layout->axes == 0) {
@@ -234,18 +244,12 @@ static void choose_last_axis(const struct gufunc_loop *loop, struct product_layo
     for (struct stack_axis *axis = layout->axis; last->n < LONG_STACK && axis < last; axis++) {
         longest = axis->n > longest->n ? axis : longest;
     }
-    const struct product inner = along(&layout->product, last);
-    const struct product stack = along(&layout->product, longest);
-    const double muls = (double)inner.m * (double)inner.k * (double)inner.n;
-    const struct stack_axis kept = *last;
-    if (longest == last || ((double)last->n * muls >= LONG_STACK_MULS &&
-                            (!is_shared_out(loop, &stack) || is_shared_out(loop, &inner)))) {
-        layout->product = inner;
-        return;
+    if (longest != last && !stays_last(loop, &layout->product, last, longest)) {
+        const struct stack_axis kept = *last;
+        *last = *longest;
+        *longest = kept;
     }
-    *last = *longest;
-    *longest = kept;
-    layout->product = stack;
+    layout->product = along(&layout->product, last);
 }
 
 /* The product along the last axis of the stack, for each index of the others. */

@@ -139,8 +139,8 @@ NOINLINE pair sum_strided_pairs(const char *data, ptrdiff_t step, ptrdiff_t n, b
 
 INLINE sum sum_strided(const char *data, ptrdiff_t step, ptrdiff_t n)
 {
-    const bool is_in_order = !PAIRS_LEAVES || (step < 0 ? -step : step) * n >= IN_ORDER_FROM_BYTES;
-    const pair all = sum_strided_pairs(data, step, n, !is_in_order);
+    const bool pairs_leaves = PAIRS_LEAVES && (step < 0 ? -step : step) * n < IN_ORDER_FROM_BYTES;
+    const pair all = sum_strided_pairs(data, step, n, pairs_leaves);
     return (sum){{all[0], all[1]}};
 }
 #else
