@@ -150,6 +150,8 @@ def random_operand(rng):
     shape = rng.integers(1, (30_000, 200, 40, 14)[ndim - 1], ndim)
     if rng.random() < 0.2:
         shape[rng.integers(ndim)] = rng.integers(1, 4)
+    if rng.random() < 0.2:
+        shape = rng.integers(1, 4, ndim)
     padded = shape + rng.integers(1, 4, ndim) * (rng.random(ndim) < 0.3)
     x = random_array(tuple(padded), str(rng.choice(list(INTEGERS + FLOATS + "g"))))
     x = x[tuple(slice(n) for n in shape)].transpose(rng.permutation(ndim))
@@ -187,7 +189,7 @@ def buffer_size():
 @pytest.mark.parametrize("seed", range(8))
 def test_bits_are_numpys(seed, reductions):
     rng = np.random.default_rng(seed)
-    for _ in range(150):
+    for _ in range(200):
         name = "add" if rng.random() < 0.85 else "multiply"
         ours, theirs = getattr(nc, name), getattr(np, name)
         x = random_operand(rng)
@@ -283,12 +285,12 @@ def same_but_for_nans(a, b):
 
 @pytest.mark.usefixtures("policy")
 @pytest.mark.parametrize("seed", range(6))
-def test_operations_without_order_are_numpys(seed, reductions, request):
+def test_operations_without_order_are_numpys(seed, reductions):
     rng = np.random.default_rng(seed)
-    for _ in range(150):
+    for _ in range(200):
         name = str(rng.choice(list(ORDERLESS)))
         ndim = int(rng.integers(1, 4))
-        shape = rng.integers(1, (30_000, 200, 40)[ndim - 1], ndim)
+        shape = rng.integers(1, 4 if rng.random() < 0.3 else (30_000, 200, 40)[ndim - 1], ndim)
         x = few_values(rng, shape, str(rng.choice(list(ORDERLESS[name]))))
         x = x.transpose(rng.permutation(ndim))
         if rng.random() < 0.3:
@@ -304,9 +306,7 @@ def test_operations_without_order_are_numpys(seed, reductions, request):
             assert ours == theirs, about
         else:
             assert same_but_for_nans(np.asarray(ours), np.asarray(theirs)), about
-    # With one thread, as where workers sleep, NumPy's method computes them.
-    always = request.node.callspec.params["policy"][0] > 0
-    assert reductions()[0] > 0 or not (has_methods and always)
+    assert reductions()[0] > 0 or not has_methods
 
 
 @pytest.mark.skipif(not has_methods, reason="this NumPy's ufuncs have no attributes to shadow by")
@@ -419,6 +419,7 @@ def test_what_is_not_an_array(reductions):
 @pytest.mark.skipif(not has_methods, reason="this NumPy's ufuncs have no attributes to shadow by")
 def test_reasons():
     x = np.arange(24.0).reshape(2, 3, 4)
+    long = np.arange(3072.0).reshape(3, 1024)
     calls = {
         None: [
             (nc.add, x, {}),
@@ -436,19 +437,19 @@ def test_reasons():
             (nc.add, x, {"axis": -1, "where": x[..., :1] > 3}),
         ],
         "no kernel": [
-            (nc.multiply, x, {}),
-            (nc.maximum, x.astype("g"), {}),
-            (nc.power, x, {}),
-            (nc.add, x.astype("g"), {}),
+            (nc.multiply, long, {}),
+            (nc.power, long, {}),
+            (nc.maximum, long.astype("g"), {}),
             (nc.add, x, {"dtype": "f"}),
         ],
-        "one thread": [(nc.maximum, x, {}), (nc.maximum, x.astype(int), {})],
+        "short": [(nc.power, x, {}), (nc.maximum, x.astype("g"), {}), (nc.add, x.astype("g"), {})],
+        "one thread": [(nc.maximum, long, {}), (nc.maximum, long[:2].astype(int), {})],
         "no elements": [(nc.add, x[:0], {})],
         "not aligned, of another byte order, or with metadata": [(nc.add, x.astype(">d"), {})],
         "broadcast elements": [(nc.add, np.broadcast_to(x, (3, *x.shape)), {"axis": 1})],
         "out=": [(nc.add, x, {"out": np.zeros((3, 4), "f")}), (nc.add, x, {"out": x[0]})],
         "more axes than kernels take": [(nc.add, np.ones((3,) * 9)[(slice(2),) * 9], {})],
-        "a copy": [(nc.add, x[:1], {})],
+        "a copy": [(nc.add, long[:1], {})],
     }
     for reason, calls_of_reason in calls.items():
         for ufunc, operand, keywords in calls_of_reason:

@@ -97,12 +97,18 @@ static const struct operation {
     const char *name, *kinds;
     int final; /* of bools: what ends a search; -1: nothing */
     bool ties; /* of zeros: which of both is NumPy's result depends on its order */
+    bool alone_changes;
 } operations[] = {
-    {"maximum", "biuf", -1, true},     {"minimum", "biuf", -1, true},
-    {"fmax", "biuf", -1, true},        {"fmin", "biuf", -1, true},
-    {"logical_or", "b", 1, false},     {"logical_and", "b", 0, false},
-    {"bitwise_or", "biu", 1, false},   {"bitwise_and", "biu", 0, false},
-    {"bitwise_xor", "biu", -1, false}, {"gcd", "iu", -1, false},
+    {"maximum", "biuf", -1, .ties = true},
+    {"minimum", "biuf", -1, .ties = true},
+    {"fmax", "biuf", -1, .ties = true},
+    {"fmin", "biuf", -1, .ties = true},
+    {"logical_or", "b", 1},
+    {"logical_and", "b", 0},
+    {"bitwise_or", "biu", 1},
+    {"bitwise_and", "biu", 0},
+    {"bitwise_xor", "biu", -1},
+    {"gcd", "iu", -1, .alone_changes = true},
 };
 
 static const struct operation *operation_of(const char *name)
@@ -135,6 +141,7 @@ bool loop_reduction_of_row(struct loop_reduction *reduction, const PyUFuncObject
         .kernel.sum_size = dtype.size,
         .kernel.any_order = true,
         .kernel.sums_are_results = true,
+        .kernel.alone_changes = operation->alone_changes && dtype.kind == 'i',
         .kernel.final = dtype.kind == 'b' ? operation->final : -1,
         .kernel.zeros_tie = dtype.kind == 'f' && operation->ties,
         .kernel.reduce_each = reduce_each,

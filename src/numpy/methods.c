@@ -26,6 +26,17 @@ typedef PyObject *fastcall(PyObject *, PyObject *const *, Py_ssize_t, PyObject *
 static PyCFunction numpy_at;
 static fastcall *numpy_reduce, *numpy_accumulate, *numpy_reduceat, *numpy_outer;
 
+/* Whether no argument can tell which ufunc it is passed to. */
+static bool are_ordinary(PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    const Py_ssize_t all = count + (keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0);
+    bool are = true;
+    for (Py_ssize_t i = 0; i < all && are; i++) {
+        are = operands_is_ordinary(args[i]);
+    }
+    return are;
+}
+
 /* NumPy's indexed loops belong to its own ufuncs: they are several times as fast as calls of a loop
  * for one element each. */
 static PyObject *at(PyObject *self, PyObject *const *args, Py_ssize_t count)
@@ -162,11 +173,7 @@ static PyObject *accumulate_or_leave(PyObject *clone, PyObject *called, PyObject
 static PyObject *reduceat_by_numpy(PyObject *clone, PyObject *called, PyObject *const *args,
                                    Py_ssize_t count, PyObject *keywords)
 {
-    const Py_ssize_t all = count + (keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0);
-    bool plain = true;
-    for (Py_ssize_t i = 0; i < all && plain; i++) {
-        plain = operands_is_ordinary(args[i]);
-    }
+    const bool plain = are_ordinary(args, count, keywords);
     return numpy_reduceat(plain ? clone_original(clone) : called, args, count, keywords);
 }
 
@@ -209,14 +216,32 @@ static PyObject *run(const struct method *method, PyObject *clone, PyObject *cal
     return patch_finish(clone, called, result);
 }
 
+/* Quick, and true for what NumPy's method does as fast, if no argument can tell which ufunc it belongs to. */
+static bool is_short(const struct method *method, PyObject *clone, PyObject *called,
+                     PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    if (count < 1 || !PyArray_CheckExact(args[0])) {
+        return called != clone;
+    }
+    PyArrayObject *array = (PyArrayObject *)args[0];
+    const bool is_numpys = method == &method_reduce
+                               ? reduction_is_numpys(clone_reduction_op(clone), array)
+                               : PyArray_SIZE(array) < reduction_short_loop();
+    return is_numpys && (called != clone || are_ordinary(args, count, keywords));
+}
+
 static PyObject *run_or_check(const struct method *method, PyObject *clone, PyObject *called,
                               PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
-    if (!check_is_on()) {
-        return run(method, clone, called, args, count, keywords);
-    }
-    if (check_is_inside()) {
+    const bool is_checked = check_is_on();
+    if ((is_checked && check_is_inside()) ||
+        (!is_checked && !profile_is_on() &&
+         is_short(method, clone, called, args, count, keywords))) {
+        reduction_reason = "short";
         return (*method->numpys)(clone_original(clone), args, count, keywords);
+    }
+    if (!is_checked) {
+        return run(method, clone, called, args, count, keywords);
     }
     PyObject *expected = check_before(called, method->name, args, count, keywords);
     return expected == NULL
@@ -319,26 +344,12 @@ int methods_shadow(PyObject *clone)
 
 /* ---- NumPy's methods under a patch ---- */
 
-/* Quick, and true for what NumPy's method does as fast. */
-static bool is_short(const struct method *method, PyObject *clone, PyObject *const *args,
-                     Py_ssize_t count)
-{
-    if (count < 1 || !PyArray_CheckExact(args[0])) {
-        return true;
-    }
-    PyArrayObject *array = (PyArrayObject *)args[0];
-    return method == &method_reduce ? reduction_is_short(clone_reduction_op(clone), array)
-                                    : PyArray_SIZE(array) < reduction_short_loop();
-}
-
 static PyObject *run_patched(const struct method *method, PyObject *self, PyObject *const *args,
                              Py_ssize_t count, PyObject *keywords)
 {
     PyObject *clone = patch_clone(self);
-    const bool is_numpys = clone == NULL || (is_short(method, clone, args, count) &&
-                                             !profile_is_on() && !check_is_on());
-    return is_numpys ? (*method->numpys)(self, args, count, keywords)
-                     : run_or_check(method, clone, self, args, count, keywords);
+    return clone == NULL ? (*method->numpys)(self, args, count, keywords)
+                         : run_or_check(method, clone, self, args, count, keywords);
 }
 
 static PyObject *patched_reduce(PyObject *self, PyObject *const *args, Py_ssize_t count,

@@ -286,20 +286,24 @@ static const char *why_not_axes(struct reduction_plan *plan, const struct reduct
     if (!join_axes(&joined, plan, order)) {
         return "more axes than kernels take";
     }
-    bool is_copy = true;
-    for (int i = 0; i < joined.count; i++) {
-        is_copy = is_copy && joined.axis[i].out_step != 0;
-    }
-    if (is_copy) {
-        return "a copy";
+    if (joined.count == 0) { /* one element */
+        joined.axis[joined.count++] = (struct axis){1, 0, 0};
     }
     plan->reduction.data = PyArray_BYTES(array);
     divide_axes(&plan->reduction, &joined);
     plan->reduction.threads = reduction_threads(&plan->reduction);
+    const bool is_short = PyArray_SIZE(array) < reduction_short_loop();
+    const npy_intp rows = size_from(&plan->reduction.repeated, 0);
+    const bool is_copy = rows * size_from(&plan->reduction.inner, 0) == 1;
+    if (is_copy && (!is_short || plan->reduction.kernel->alone_changes)) {
+        return "a copy";
+    }
+    if (is_short) {
+        return NULL; /* what is around the loops takes NumPy longer */
+    }
     /* Zeros in the result may take a second pass, and a few rows one more, from where they are combined: one
      * thread gains nothing then. */
-    const bool has_few_rows = !op->widens && plan->reduction.inner.count == 0 &&
-                              size_from(&plan->reduction.repeated, 0) <= FEW_ROWS;
+    const bool has_few_rows = !op->widens && plan->reduction.inner.count == 0 && rows <= FEW_ROWS;
     return (plan->reduction.kernel->zeros_tie || has_few_rows) && plan->reduction.threads == 1
                ? "one thread"
                : NULL;
@@ -349,13 +353,10 @@ npy_intp reduction_short_loop(void)
     return forced != 0 ? Py_MIN(forced, REDUCTION_LOOP_ELEMENTS) : REDUCTION_LOOP_ELEMENTS;
 }
 
-bool reduction_is_short(const struct reduction_op *op, PyArrayObject *array)
+bool reduction_is_numpys(const struct reduction_op *op, PyArrayObject *array)
 {
-    if (PyArray_SIZE(array) >= reduction_short_loop()) {
-        return false;
-    }
-    const struct reduction_kernel *kernel = kernel_of(op, PyArray_TYPE(array));
-    return kernel == NULL || kernel->zeros_tie;
+    return PyArray_SIZE(array) < reduction_short_loop() &&
+           kernel_of(op, PyArray_TYPE(array)) == NULL;
 }
 
 void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_op *op,
@@ -367,9 +368,8 @@ void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_o
     plan->reduction.onto = plan->has_start = false;
     plan->masked.mask = NULL;
     plan->reduction.kernel = NULL;
-    if (is_numpys(arguments) && reduction_is_short(op, arguments->array)) {
-        plan->reason =
-            kernel_of(op, PyArray_TYPE(arguments->array)) == NULL ? "no kernel" : "one thread";
+    if (is_numpys(arguments) && reduction_is_numpys(op, arguments->array)) {
+        plan->reason = "no kernel";
         plan->way = REDUCE_BY_NUMPY;
         return;
     }

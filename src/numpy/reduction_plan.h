@@ -29,9 +29,8 @@ enum reduction_way {
 /* Arrays, and inner loops, of fewer elements gain nothing here. */
 npy_intp reduction_short_loop(void);
 
-/* Whether NumPy reduces an array as fast: a short one, for which there is no kernel, or one that would have to
- * look for zeros of both signs. */
-bool reduction_is_short(const struct reduction_op *op, PyArrayObject *array);
+/* Whether NumPy reduces an array as fast: a short one, for which there is no kernel. */
+bool reduction_is_numpys(const struct reduction_op *op, PyArrayObject *array);
 
 struct reduction_plan {
     enum reduction_way way;
