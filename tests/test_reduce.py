@@ -419,7 +419,7 @@ def test_what_is_not_an_array(reductions):
 @pytest.mark.skipif(not has_methods, reason="this NumPy's ufuncs have no attributes to shadow by")
 def test_reasons():
     x = np.arange(24.0).reshape(2, 3, 4)
-    long = np.arange(3072.0).reshape(3, 1024)
+    long = np.arange(12_288.0).reshape(3, 4096)
     calls = {
         None: [
             (nc.add, x, {}),

@@ -107,7 +107,7 @@ struct reduction_split reduction_split_columns(const struct reduction *reduction
         .slices = slices,
         .cuts = 1,
     };
-    if (kernel->any_order && slices * others < wanted) {
+    if (kernel->any_order && reduction->repeated.count > 0 && slices * others < wanted) {
         for (int i = 1; i < reduction->repeated.count; i++) {
             split.cut = reduction->repeated.axis[i].n > reduction->repeated.axis[split.cut].n
                             ? i

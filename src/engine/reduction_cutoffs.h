@@ -8,6 +8,8 @@ enum {
      * lie apart take half a ns each. */
     REDUCTION_THREADS_BYTES = 800000,
     REDUCTION_THREADS_ELEMENTS = 40000,
+    /* NumPy's way to its loop takes longer than to look for zeros in arrays below. */
+    REDUCTION_SHORT_BYTES = 32 << 10,
     /* Operands above exceed the caches: kernels of integers read one row at a time. */
     REDUCTION_FROM_MEMORY_BYTES = 16 << 20,
     /* Least chunk of a thread: taking one costs little of its time. */

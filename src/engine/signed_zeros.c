@@ -1,6 +1,7 @@
 #include "signed_zeros.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The bits of a float of 2, 4 or 8 bytes, at the upper end: the sign is the highest. */
@@ -43,23 +44,38 @@ static bool has_zero(const struct axes *axes, int count, const char *out, size_t
     return false;
 }
 
+/* The axes of the operand, whichever are reduced, joined where they are one in memory. */
+static struct axes join_all(const struct reduction *reduction)
+{
+    struct axes all = reduction->inner, joined = {0};
+    axes_append(&all, &reduction->kept);
+    axes_append(&all, &reduction->repeated);
+    while (all.count > 0) {
+        int next = 0;
+        for (int i = 1; i < all.count; i++) {
+            next = labs(all.axis[i].step) < labs(all.axis[next].step) ? i : next;
+        }
+        axes_join(&joined, (struct axis){all.axis[next].n, all.axis[next].step, 0});
+        all.axis[next] = all.axis[--all.count];
+    }
+    return joined;
+}
+
 /* As signed integers, negative zeros are the least of all. */
 static bool has_negative_zero(const struct reduction *reduction,
                               const struct reduction_kernel *minimum)
 {
-    struct axes all = reduction->inner;
-    axes_append(&all, &reduction->kept);
-    axes_append(&all, &reduction->repeated);
+    const struct axes all = join_all(reduction);
     char least[sizeof(uint64_t)];
     struct reduction search = *reduction;
     search.kernel = minimum;
     search.out = least;
     search.onto = false;
     search.kept.count = 0;
-    search.inner = (struct axes){1, {all.axis[0]}};
-    search.inner_call = all.axis[0].n;
-    search.repeated.count = all.count - 1;
-    memcpy(search.repeated.axis, all.axis + 1, (size_t)(all.count - 1) * sizeof *all.axis);
+    search.inner = (struct axes){1, {fastest(&all)}};
+    search.inner_call = fastest(&all).n;
+    search.repeated.count = all.count > 1 ? all.count - 1 : 0;
+    memcpy(search.repeated.axis, all.axis + 1, (size_t)search.repeated.count * sizeof *all.axis);
     return !reduction_compute(&search) || bits_of(least, minimum->item_size) == (uint64_t)1 << 63;
 }
 

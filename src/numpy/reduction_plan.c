@@ -292,7 +292,7 @@ static const char *why_not_axes(struct reduction_plan *plan, const struct reduct
     plan->reduction.data = PyArray_BYTES(array);
     divide_axes(&plan->reduction, &joined);
     plan->reduction.threads = reduction_threads(&plan->reduction);
-    const bool is_short = PyArray_SIZE(array) < reduction_short_loop();
+    const bool is_short = PyArray_NBYTES(array) < REDUCTION_SHORT_BYTES;
     const npy_intp rows = size_from(&plan->reduction.repeated, 0);
     const bool is_copy = rows * size_from(&plan->reduction.inner, 0) == 1;
     if (is_copy && (!is_short || plan->reduction.kernel->alone_changes)) {
