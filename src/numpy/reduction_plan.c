@@ -355,8 +355,9 @@ npy_intp reduction_short_loop(void)
 
 bool reduction_is_numpys(const struct reduction_op *op, PyArrayObject *array)
 {
-    return PyArray_SIZE(array) < reduction_short_loop() &&
-           kernel_of(op, PyArray_TYPE(array)) == NULL;
+    const npy_intp n = PyArray_SIZE(array);
+    const struct reduction_kernel *kernel = kernel_of(op, PyArray_TYPE(array));
+    return n < reduction_short_loop() && (kernel == NULL || (n == 1 && kernel->alone_changes));
 }
 
 void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_op *op,

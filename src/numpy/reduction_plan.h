@@ -29,7 +29,7 @@ enum reduction_way {
 /* Arrays, and inner loops, of fewer elements gain nothing here. */
 npy_intp reduction_short_loop(void);
 
-/* Whether NumPy reduces an array as fast: a short one, for which there is no kernel. */
+/* Whether NumPy reduces an array as fast: a short one, for whose elements there is no kernel. */
 bool reduction_is_numpys(const struct reduction_op *op, PyArrayObject *array);
 
 struct reduction_plan {
