@@ -230,8 +230,10 @@ struct accumulation_cut accumulate_cut(const struct accumulated_axes *axes)
     const ptrdiff_t least = axes->along.n < ACCUMULATED_LEAST_LINE
                                 ? ACCUMULATED_LEAST_COLUMNS_OF_SHORT_LINES
                                 : ACCUMULATED_LEAST_COLUMNS;
-    const bool by_rows =
-        axes->takes_rows && axis.n >= least && (across || axes->along.n <= ACCUMULATED_SHORT_LINE);
+    const ptrdiff_t spanned =
+        axes->along.n * (magnitude(axes->along.step) + magnitude(axes->along.out_step));
+    const bool by_rows = axes->takes_rows && axis.n >= least &&
+                         (across || spanned <= ACCUMULATED_SHORT_LINE_BYTES);
     const ptrdiff_t others = size_from(&axes->kept, 1), lines = others * axis.n;
     struct accumulation_cut cut = {.way = by_rows ? BY_ROWS : BY_LINES};
     cut.threads = threads_of(axes, lines * axes->along.n, by_rows);

@@ -42,10 +42,11 @@ enum {
     /* What a segment takes beside its elements, as bytes that are read. */
     REDUCTION_SEGMENT_BYTES = 128,
     /* Arrays are accumulated by rows, in slices that fit the first-level cache, from so many columns on;
-     * across lines that are so short, too. `python benchmarks/compare.py --match accumulate` */
+     * across lines, too, of which input and output span so little: caches are not filled ahead of rows that lie
+     * far apart. `python benchmarks/compare.py --match accumulate` */
     ACCUMULATED_ROW_BYTES = 32 << 10,
     ACCUMULATED_LEAST_COLUMNS = 16,
-    ACCUMULATED_SHORT_LINE = 32,
+    ACCUMULATED_SHORT_LINE_BYTES = 160,
     /* Lines of fewer elements are taken by rows from so many columns on; `python benchmarks/random_calls.py` */
     ACCUMULATED_LEAST_LINE = 8,
     ACCUMULATED_LEAST_COLUMNS_OF_SHORT_LINES = 4,
