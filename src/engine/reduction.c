@@ -94,18 +94,22 @@ static void run_results(const struct reduction_split *split, ptrdiff_t block, ch
     }
 }
 
-/* A chunk; but several neighbours at a time where each has short inner calls, as far as that leaves each thread
- * some blocks. */
+/* A chunk; but several neighbours at a time where each has short inner calls, or they lie between those of one
+ * result, as far as that leaves each thread some blocks. */
 static ptrdiff_t results_of_block(const struct reduction *reduction, ptrdiff_t calls,
                                   ptrdiff_t elements)
 {
     const ptrdiff_t bytes = elements * (ptrdiff_t)reduction->conversion.from_size;
-    const ptrdiff_t all = fastest(&reduction->kept).n, threads = reduction->threads;
-    const ptrdiff_t evenly = threads > 1 ? all / (threads * REDUCTION_BLOCKS_PER_THREAD) : all;
-    const ptrdiff_t neighbours = size_min(evenly, REDUCTION_PIECE_BYTES / bytes);
+    const struct axis kept = fastest(&reduction->kept), repeated = fastest(&reduction->repeated);
+    const bool lie_between = magnitude(kept.step) < magnitude(repeated.step);
+    const ptrdiff_t threads = reduction->threads;
+    const ptrdiff_t evenly =
+        threads > 1 ? kept.n / (threads * REDUCTION_BLOCKS_PER_THREAD) : kept.n;
+    const ptrdiff_t neighbours =
+        lie_between ? evenly : size_min(evenly, REDUCTION_PIECE_BYTES / bytes);
     const ptrdiff_t room = STACK_BYTES / (ptrdiff_t)reduction->kernel->sum_size;
     const ptrdiff_t results = size_max(ceiling(REDUCTION_CHUNK_BYTES, bytes * calls), neighbours);
-    return size_min(size_min(results, room), all);
+    return size_min(size_min(results, room), kept.n);
 }
 
 /* Of how many results the elements are gathered at a time: calls for a few take longer than they do. */
