@@ -150,13 +150,16 @@ static bool lies_along(PyArrayObject *array, int axis)
     return is_nearest;
 }
 
-/* Of few elements that lie in lines, which one thread accumulates as NumPy does. */
+/* Of few elements that lie in lines, which one thread accumulates as NumPy does, if not across them. */
 static bool is_short(const struct accumulate_plan *plan)
 {
     PyArrayObject *array = plan->arguments->array;
+    const struct axis along = {PyArray_DIM(array, plan->axis), PyArray_STRIDE(array, plan->axis),
+                               PyArray_ITEMSIZE(array)};
     return plan->axes.kernel == NULL && plan->axes.running == NULL && plan->axes.convert == NULL &&
            lies_along(array, plan->axis) && policy_in_use.threshold == 0 &&
-           PyArray_SIZE(array) < REDUCTION_THREADS_ELEMENTS;
+           PyArray_SIZE(array) < REDUCTION_THREADS_ELEMENTS &&
+           !(plan->axes.takes_rows && accumulate_spans_little(along));
 }
 
 static bool make_plan(struct accumulate_plan *plan, PyObject *ufunc, const struct reduction_op *op)
