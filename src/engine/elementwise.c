@@ -24,6 +24,7 @@ void elementwise_initialize(struct elementwise *loop)
 {
     const ptrdiff_t of_bytes =
         TINY_BELOW_OUTPUT_BYTES / (ptrdiff_t)loop->item_size[loop->operands - 1];
+    loop->item_size[loop->operands] = sizeof(bool);
     loop->tiny_elements = of_bytes > TINY_BELOW_ELEMENTS ? of_bytes : TINY_BELOW_ELEMENTS;
     atomic_init(&loop->break_even, loop->tiny_elements);
     atomic_init(&loop->calls, 0);

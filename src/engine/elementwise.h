@@ -37,7 +37,7 @@ struct elementwise {
     /* Whether several threads may run the inner loop now; NULL: always. */
     bool (*allows_threads)(const struct elementwise *loop);
     int inputs, operands;
-    size_t item_size[MOST_OPERANDS];
+    size_t item_size[MOST_OPERANDS + 1]; /* the last one that of a mask */
     const struct policy *policy;
     ptrdiff_t tiny_elements;
     _Atomic ptrdiff_t break_even; /* calls of fewer elements stay on the calling thread */

@@ -11,7 +11,6 @@
 #include "tiling.h"
 
 enum {
-    MOST_INPUTS = PIECES_MOST_INPUTS,
     /* Packed tiles that fit here need no workspace; small, as threads may have little stack. */
     STACK_BYTES = 4096,
 };
@@ -24,9 +23,9 @@ struct tiled_call {
 
 /* The packed operands of the tile that a thread computes. */
 struct packed {
-    char *tile[MOST_INPUTS]; /* NULL: there is no memory, the operand is read where it lies */
-    const char *source[MOST_INPUTS]; /* of what is in `tile`; NULL: nothing */
-    ptrdiff_t extent[MOST_INPUTS][TILE_AXES];
+    char *tile[PIECES_MOST_OPERANDS]; /* NULL: there is no memory, the operand is read where it lies */
+    const char *source[PIECES_MOST_OPERANDS]; /* of what is in `tile`; NULL: nothing */
+    ptrdiff_t extent[PIECES_MOST_OPERANDS][TILE_AXES];
     const char *populated_to; /* of a new output */
 };
 
@@ -68,7 +67,7 @@ static void pack_planes(const struct tiling *tiling, int in, const char *data,
     }
 }
 
-/* Packs the tile of an input, unless it is there already. */
+/* Packs the tile of an operand, unless it is there already. */
 static void pack(const struct tiling *tiling, struct packed *packed, int in, const char *data,
                  const ptrdiff_t extent[TILE_AXES])
 {
@@ -149,7 +148,7 @@ static void run_planes(const struct tiling *tiling, const struct pieces *pieces,
     const struct nested *nested = tiling->nested;
     for (ptrdiff_t i = 0; i < extent[0]; i++) {
         char *plane[PIECES_MOST_OPERANDS];
-        for (int op = 0; op < tiling->loop->operands + pieces->is_masked; op++) {
+        for (int op = 0; op < nested_operands(tiling->loop, nested); op++) {
             plane[op] = data[op] + i * nested->axis[nested->axes - TILE_AXES].step[op];
         }
         run_rows(nested->hook_data, pieces, plane, row_step, step, first, extent[1], extent[2]);
@@ -175,12 +174,12 @@ static void run_tile(const struct tiled_call *call, struct packed *packed, ptrdi
     tiling_find(tiling, index, data, extent);
     const ptrdiff_t elements = extent[0] * extent[1] * extent[2];
     populate(call, packed, data[out], data[out] + elements * (ptrdiff_t)loop->item_size[out]);
-    for (int op = 0; op < loop->operands + pieces.is_masked; op++) {
+    for (int op = 0; op < nested_operands(loop, nested); op++) {
         row_step[op] = row->step[op];
         step[op] = column->step[op];
     }
     pieces.convert[out] = nested->convert[out];
-    for (int in = 0; in < out; in++) {
+    for (int in = 0; in < nested_operands(loop, nested); in = nested_read_next(loop, in)) {
         pieces.convert[in] = nested->convert[in];
         if (tiling->packed[in] && packed->tile[in] != NULL) {
             const ptrdiff_t rows = tiling->packed_once[in] ? 1 : extent[1];
@@ -212,19 +211,20 @@ static void run_tiles(void *context, struct chunks *chunks)
 {
     const struct tiled_call *call = context;
     const struct tiling *tiling = &call->tiling;
+    const int operands = nested_operands(tiling->loop, tiling->nested);
     _Alignas(LINE_BYTES) char on_stack[STACK_BYTES];
     struct packed packed = {.populated_to = NULL};
     size_t bytes = 0;
-    for (int in = 0; in < tiling->loop->inputs; in++) {
-        bytes += packed_bytes(tiling, in);
+    for (int op = 0; op < operands; op++) {
+        bytes += packed_bytes(tiling, op);
     }
     const bool is_small = bytes <= sizeof on_stack;
     const struct workspace workspace =
         is_small ? (struct workspace){NULL, 0} : workspace_take(bytes);
     char *memory = is_small ? on_stack : workspace.data;
-    for (int in = 0; in < tiling->loop->inputs && memory != NULL; in++) {
-        packed.tile[in] = memory;
-        memory += packed_bytes(tiling, in);
+    for (int op = 0; op < operands && memory != NULL; op++) {
+        packed.tile[op] = memory;
+        memory += packed_bytes(tiling, op);
     }
     ptrdiff_t first, end;
     while (chunks_take(chunks, &first, &end)) {
@@ -244,9 +244,8 @@ static elementwise_kernel *choose_kernel(const struct tiled_call *call)
     ptrdiff_t step[PIECES_MOST_OPERANDS];
     bool packs = false;
     for (int op = 0; op < loop->operands; op++) {
-        const bool is_packed = op < loop->inputs && tiling->packed[op];
-        packs = packs || (is_packed && !tiling->joined);
-        step[op] = is_packed || nested->convert[op] != NULL
+        packs = packs || (tiling->packed[op] && !tiling->joined);
+        step[op] = tiling->packed[op] || nested->convert[op] != NULL
                        ? (ptrdiff_t)loop->item_size[op]
                        : nested->axis[nested->axes - 1].step[op];
     }

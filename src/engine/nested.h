@@ -6,7 +6,7 @@
 
 /* Computes all elements, in any order, on several threads where that pays; reorders `nested`. Every output
  * element must coincide exactly with those of its inputs or share no byte with any. For loops with a
- * kernel, whose results do not depend on steps; others may have one axis, and get
+ * kernel, or exact ones, whose results do not depend on steps; others may have one axis, and get
  * contiguous or repeated elements. */
 void nested_run(struct elementwise *loop, struct nested *nested, bool is_tiny);
 

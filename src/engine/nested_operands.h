@@ -10,8 +10,8 @@ enum { NESTED_MOST_AXES = 64 };
  * step 0 there. */
 struct nested {
     char *data[PIECES_MOST_OPERANDS];
-    /* Operands of another dtype than the loop's; NULL: of the loop's. */
-    convert_elements *convert[PIECES_MOST_INPUTS + 1];
+    /* Operands of another dtype than the loop's; NULL: of the loop's, or a mask. */
+    convert_elements *convert[PIECES_MOST_OPERANDS];
     size_t stored_size[PIECES_MOST_INPUTS + 1]; /* bytes of an element where the operand lies */
     bool is_masked;     /* elements whose mask, a bool, is false are neither computed nor written */
     void *hook_data;    /* of the call; of loops without a kernel */
@@ -23,5 +23,16 @@ struct nested {
         ptrdiff_t step[PIECES_MOST_OPERANDS]; /* bytes */
     } axis[NESTED_MOST_AXES];
 };
+
+static inline int nested_operands(const struct elementwise *loop, const struct nested *nested)
+{
+    return loop->operands + nested->is_masked;
+}
+
+/* What is read after it: the next input, then the mask, which comes after the output. */
+static inline int nested_read_next(const struct elementwise *loop, int op)
+{
+    return op + 1 == loop->inputs ? loop->operands : op + 1;
+}
 
 #endif

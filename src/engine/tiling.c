@@ -79,7 +79,7 @@ static int order_axes_by_input(const struct elementwise *loop, struct nested *ne
 {
     const int last = nested->axes - 1;
     const ptrdiff_t lines = nested->axis[last].n * nested->axis[last - 1].n;
-    for (int in = 0; in < loop->inputs; in++) {
+    for (int in = 0; in < nested_operands(loop, nested); in = nested_read_next(loop, in)) {
         const int across = closest_axis(nested, in, nested->axes);
         if (across >= 0 && across != last && nested->axis[last].step[in] != 0) {
             swap_axes(nested, across, last - 1);
@@ -98,15 +98,15 @@ static bool is_joined(const struct nested *nested, int operand)
     return row->step[operand] == column->n * column->step[operand];
 }
 
-/* Below which bytes rows are joined if an input has to be packed for that: those that are converted take longer. */
+/* Below which bytes rows are joined if an input has to be packed for that: those that are converted, and masks, take
+ * longer. */
 static ptrdiff_t longest_packed(const struct tiling *tiling)
 {
+    bool converts = tiling->nested->is_masked;
     for (int in = 0; in < tiling->loop->inputs; in++) {
-        if (tiling->nested->convert[in] != NULL && !tiling->packed[in]) {
-            return JOIN_ROWS_BELOW_BYTES_IF_CONVERTED;
-        }
+        converts = converts || (tiling->nested->convert[in] != NULL && !tiling->packed[in]);
     }
-    return JOIN_ROWS_BELOW_BYTES_IF_PACKED;
+    return converts ? JOIN_ROWS_BELOW_BYTES_IF_CONVERTED : JOIN_ROWS_BELOW_BYTES_IF_PACKED;
 }
 
 /* Whether the rows of a tile become one. */
@@ -118,7 +118,7 @@ static bool joins_rows(const struct tiling *tiling)
     const int out = loop->inputs;
     const ptrdiff_t packed = longest_packed(tiling);
     ptrdiff_t longest = JOIN_ROWS_BELOW_BYTES;
-    for (int in = 0; in < loop->inputs; in++) {
+    for (int in = 0; in < nested_operands(loop, nested); in = nested_read_next(loop, in)) {
         const ptrdiff_t size = (ptrdiff_t)loop->item_size[in], step = column->step[in];
         if (tiling->packed[in] || row->step[in] == 0) {
             continue;
@@ -135,21 +135,21 @@ static bool joins_rows(const struct tiling *tiling)
            column->n * (ptrdiff_t)loop->item_size[out] < longest;
 }
 
-/* Chooses what is packed; returns whether an input lies across. */
+/* Chooses what is packed; returns whether anything lies across. */
 static bool choose_packed(struct tiling *tiling, bool may_pack)
 {
     const struct elementwise *loop = tiling->loop;
     const struct nested *nested = tiling->nested;
     const ptrdiff_t rows = nested->axis[nested->axes - 2].n;
-    const bool packs = may_pack && !nested->is_masked, fits = others_lie_along(loop, nested);
+    const bool fits = others_lie_along(loop, nested);
     bool across = !may_pack;
-    for (int in = 0; in < loop->inputs; in++) {
+    for (int in = 0; in < nested_operands(loop, nested); in = nested_read_next(loop, in)) {
         const bool lies = lies_across(loop, nested, in);
         across = across || lies;
         tiling->packed_once[in] =
-            packs && (fits || nested->convert[in] != NULL) && repeats_apart(loop, nested, in);
+            may_pack && (fits || nested->convert[in] != NULL) && repeats_apart(loop, nested, in);
         tiling->packed[in] = tiling->packed_once[in] ||
-                             (lies && packs && fits && tile_has_vectors(loop->item_size[in], rows));
+                             (lies && may_pack && fits && tile_has_vectors(loop->item_size[in], rows));
     }
     return across;
 }
@@ -160,7 +160,7 @@ static void pack_what_is_apart(struct tiling *tiling)
     const struct elementwise *loop = tiling->loop;
     const struct nested *nested = tiling->nested;
     const struct nested_axis *plane = &nested->axis[nested->axes - TILE_AXES];
-    for (int in = 0; in < loop->inputs; in++) {
+    for (int in = 0; in < nested_operands(loop, nested); in = nested_read_next(loop, in)) {
         tiling->packed_once[in] = false;
         tiling->packed[in] =
             tiling->packed[in] || nested->convert[in] != NULL || !is_joined(nested, in) ||
@@ -222,11 +222,11 @@ static void cut_into_tiles(struct tiling *tiling, struct nested *nested, bool ma
     const struct elementwise *loop = tiling->loop;
     const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
     const bool across = choose_packed(tiling, may_pack);
-    tiling->joined = may_pack && !nested->is_masked && joins_rows(tiling);
+    tiling->joined = may_pack && joins_rows(tiling);
     tiling->planes = 1;
     bool packs = tiling->joined, packs_once = false;
     size_t largest_item = loop->item_size[loop->inputs];
-    for (int in = 0; in < loop->inputs; in++) {
+    for (int in = 0; in < nested_operands(loop, nested); in = nested_read_next(loop, in)) {
         packs = packs || (tiling->packed[in] && !tiling->packed_once[in]);
         packs_once = packs_once || tiling->packed_once[in];
         largest_item = loop->item_size[in] > largest_item ? loop->item_size[in] : largest_item;
@@ -309,7 +309,7 @@ void tiling_find(const struct tiling *tiling, ptrdiff_t index, char *data[],
                  ptrdiff_t extent[TILE_AXES])
 {
     const struct nested *nested = tiling->nested;
-    const int operands = tiling->loop->operands + nested->is_masked;
+    const int operands = nested_operands(tiling->loop, nested);
     const int first = nested->axes - TILE_AXES;
     extent[0] = tiling->planes;
     extent[1] = tiling->rows;

@@ -10,8 +10,9 @@ enum { TILE_AXES = 3 };
 struct tiling {
     struct elementwise *loop;
     const struct nested *nested;
-    /* Inputs that are copied, or converted, for each tile; of those that are packed once, a single row. */
-    bool packed[PIECES_MOST_INPUTS], packed_once[PIECES_MOST_INPUTS];
+    /* Inputs, or a mask, that are copied, or converted, for each tile; of those that are packed once, a single
+     * row. Never the output. */
+    bool packed[PIECES_MOST_OPERANDS], packed_once[PIECES_MOST_OPERANDS];
     bool joined; /* the rows of a tile are one */
     /* A tile's, at most. Several planes, and so several rows of a plane, only if they are joined. */
     ptrdiff_t planes, rows, columns;

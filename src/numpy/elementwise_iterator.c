@@ -115,6 +115,7 @@ bool iterator_run_axes(const struct ufunc_call *call, PyObject **result)
     struct failure failure = {.threads_run = false};
     struct nested nested;
     nested.hook_data = &failure;
+    nested.convert[inputs + 1] = NULL;
     for (int i = 0; i <= inputs; i++) {
         nested.convert[i] = converts(call, i) ? call->convert[i] : NULL;
         nested.stored_size[i] = (size_t)PyArray_ITEMSIZE(NpyIter_GetOperandArray(iterator)[i]);

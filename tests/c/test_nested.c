@@ -54,7 +54,7 @@ static size_t random_steps(struct nested *nested, int operand, bool may_repeat)
         order[i] = order[other];
         order[other] = i;
     }
-    const size_t size = nested->stored_size[operand];
+    const size_t size = operand < 3 ? nested->stored_size[operand] : 1;
     size_t bytes = size;
     for (int i = 0; i < nested->axes; i++) {
         struct nested_axis *axis = &nested->axis[order[i]];
@@ -73,9 +73,9 @@ static void walk(const struct nested *nested, char *out)
 {
     ptrdiff_t at[MOST_AXES] = {0};
     for (;;) {
-        char *data[3] = {nested->data[0], nested->data[1], out};
+        char *data[4] = {nested->data[0], nested->data[1], out, nested->data[3]};
         for (int i = 0; i < nested->axes; i++) {
-            for (int op = 0; op < 3; op++) {
+            for (int op = 0; op < 3 + nested->is_masked; op++) {
                 data[op] += at[i] * nested->axis[i].step[op];
             }
         }
@@ -87,7 +87,9 @@ static void walk(const struct nested *nested, char *out)
                 data[in] = converted[in];
             }
         }
-        subtract(data, step, 1);
+        if (!nested->is_masked || *data[3] != 0) {
+            subtract(data, step, 1);
+        }
         int i = nested->axes - 1;
         while (i >= 0 && ++at[i] == nested->axis[i].n) {
             at[i--] = 0;
@@ -124,33 +126,39 @@ static void test_random_call(size_t size)
     };
     elementwise_initialize(&loop);
     struct nested nested = {.axes = 1 + (int)random_below(MOST_AXES),
-                            .stored_size = {size, size, size}};
+                            .stored_size = {size, size, size},
+                            .is_masked = random_below(3) == 0};
     ptrdiff_t left = MOST_ELEMENTS;
     for (int i = 0; i < nested.axes; i++) {
         const ptrdiff_t most = random_below(3) == 0 ? left : left < 12 ? left : 12;
         nested.axis[i].n = 1 + (ptrdiff_t)random_below((size_t)most);
         left /= nested.axis[i].n;
     }
-    size_t bytes[3];
-    char *memory[3];
-    for (int op = 0; op < 3; op++) {
+    const int operands = 3 + nested.is_masked;
+    size_t bytes[4];
+    char *memory[4];
+    for (int op = 0; op < operands; op++) {
         if (op < 2 && random_below(3) == 0) {
             nested.convert[op] = widen;
             nested.stored_size[op] = stored_size;
         }
-        bytes[op] = random_steps(&nested, op, op < 2);
+        bytes[op] = random_steps(&nested, op, op != 2);
         memory[op] = filled(bytes[op]);
         nested.data[op] = memory[op] + GUARD;
+    }
+    const size_t falses = nested.is_masked ? random_below(4) : 0;
+    for (size_t i = 0; falses > 0 && i < bytes[3]; i++) {
+        nested.data[3][i] = random_below(4) >= falses;
     }
     char *expected = malloc(bytes[2] + 2 * GUARD);
     memcpy(expected, memory[2], bytes[2] + 2 * GUARD);
     walk(&nested, expected + GUARD);
     nested_run(&loop, &nested, random_below(2) == 0);
     expect(memcmp(expected, memory[2], bytes[2] + 2 * GUARD) == 0,
-           "%d axes, items of %zu bytes, stored as %zu and %zu", nested.axes, size,
-           nested.stored_size[0], nested.stored_size[1]);
+           "%d axes, items of %zu bytes, stored as %zu and %zu%s", nested.axes, size,
+           nested.stored_size[0], nested.stored_size[1], nested.is_masked ? ", masked" : "");
     free(expected);
-    for (int op = 0; op < 3; op++) {
+    for (int op = 0; op < operands; op++) {
         free(memory[op]);
     }
 }
