@@ -391,6 +391,25 @@ def test_masked_rows_of_numpys_loops(name, dtype, is_exact, step):
     assert over_axes() - before == is_exact
 
 
+@pytest.mark.usefixtures("threads_always")
+@pytest.mark.parametrize("pair", "ll HI Bb dd ff ?? ed".split())
+@pytest.mark.parametrize("name", ["maximum", "less", "logical_xor", "floor_divide", "hypot"])
+def test_masked_rows_of_numpys_loops_in_several_axes(name, pair):
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    shape = 150, 9, 7
+    x, y = numbers(pair[0], shape), numbers(pair[1], shape, 1)
+    mask = np.random.default_rng(3).random(shape) < 0.6
+    for a, b in ((x, y), (np.asfortranarray(x), y), (x, y[:1]), (x[:, :1], y[::-1])):
+        for where in (mask, np.asfortranarray(mask), mask[:, ::-1], mask[:, :, :1]):
+            with np.errstate(all="ignore"):
+                expected = np.ones_like(theirs(a, b))
+                result, before = expected.copy(), over_axes()
+                theirs(a, b, out=expected, where=where)
+                assert ours(a, b, out=result, where=where) is result
+            assert same_bits(result, expected)
+            assert over_axes() > before or name != "less"
+
+
 def test_masks_on_small_stacks():
     x, mask = np.arange(60_000), np.arange(60_000) % 3 == 0
     out, expected = np.zeros((2, 60_000))

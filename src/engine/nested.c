@@ -23,7 +23,8 @@ struct tiled_call {
 
 /* The packed operands of the tile that a thread computes. */
 struct packed {
-    char *tile[PIECES_MOST_OPERANDS]; /* NULL: there is no memory, the operand is read where it lies */
+    char *tile
+        [PIECES_MOST_OPERANDS]; /* NULL: there is no memory, the operand is read where it lies */
     const char *source[PIECES_MOST_OPERANDS]; /* of what is in `tile`; NULL: nothing */
     ptrdiff_t extent[PIECES_MOST_OPERANDS][TILE_AXES];
     const char *populated_to; /* of a new output */

@@ -148,8 +148,9 @@ static bool choose_packed(struct tiling *tiling, bool may_pack)
         across = across || lies;
         tiling->packed_once[in] =
             may_pack && (fits || nested->convert[in] != NULL) && repeats_apart(loop, nested, in);
-        tiling->packed[in] = tiling->packed_once[in] ||
-                             (lies && may_pack && fits && tile_has_vectors(loop->item_size[in], rows));
+        tiling->packed[in] =
+            tiling->packed_once[in] ||
+            (lies && may_pack && fits && tile_has_vectors(loop->item_size[in], rows));
     }
     return across;
 }

@@ -121,20 +121,41 @@ static void plan_one_loop(const struct ufunc_call *call, struct call_plan *plan)
     plan->way = plan->kernel != NULL ? AT_ONCE : ONE_LOOP;
 }
 
-/* Whether NumPy's iterator may join the axes to one that iterator_run_axes() gives to NumPy's loops: they get no
- * others, and the iterator takes a while to make. */
-static bool may_be_one_row(const struct ufunc_call *call)
+/* Whether NumPy's iterator may join the axes of both to the same one; each is one line. */
+static bool may_join_alike(PyArrayObject *a, npy_intp a_step, PyArrayObject *b, npy_intp b_step)
+{
+    bool may = true;
+    for (int i = 0; i < PyArray_NDIM(a) && PyArray_NDIM(a) == PyArray_NDIM(b) && may; i++) {
+        may = PyArray_DIM(a, i) == 1 || PyArray_DIM(b, i) == 1 ||
+              PyArray_STRIDE(a, i) * b_step == PyArray_STRIDE(b, i) * a_step;
+    }
+    return may;
+}
+
+/* Whether NumPy's iterator may join the axes to one that iterator_run_axes() gives to NumPy's loops: they get
+ * others only if these are masked and exact, and the iterator takes a while to make. */
+static bool may_suit_loop(const struct ufunc_call *call)
 {
     const int inputs = call->table->inputs;
-    npy_intp step;
-    bool may = call->mask == NULL || array_is_one_line(call->mask, &step);
+    const bool is_exact = call->row->loop->engine.is_exact;
+    if (is_exact && call->mask != NULL) {
+        return true;
+    }
+    PyArrayObject *last = call->mask;
+    npy_intp last_step = 0, step;
+    bool may = last == NULL || array_is_one_line(last, &last_step);
     for (int op = 0; op <= inputs && may; op++) {
         PyArrayObject *array = call->array[op];
-        const bool any_step = (call->is_resolved && call->convert[op] != NULL) ||
-                              (call->mask != NULL && call->row->loop->engine.is_exact);
-        may = array == NULL || (array_is_one_line(array, &step) &&
-                                (any_step || magnitude(step) == PyArray_ITEMSIZE(array) ||
-                                 (op < inputs && step == 0)));
+        if (array == NULL || PyArray_NDIM(array) == 0) {
+            continue;
+        }
+        const bool any_step = is_exact || (call->is_resolved && call->convert[op] != NULL);
+        may = array_is_one_line(array, &step) &&
+              (any_step || magnitude(step) == PyArray_ITEMSIZE(array) ||
+               (op < inputs && step == 0)) &&
+              (last == NULL || may_join_alike(array, step, last, last_step));
+        last = array;
+        last_step = step;
     }
     return may;
 }
@@ -146,7 +167,7 @@ static void make_plan(const struct ufunc_call *call, struct call_plan *plan)
     plan->way = LEFT_TO_NUMPY;
     if (call->is_resolved || call->mask != NULL) {
         const bool fits = call->table->inputs <= PIECES_MOST_INPUTS &&
-                          (row->loop->engine.kernel != NULL || may_be_one_row(call)) &&
+                          (row->loop->engine.kernel != NULL || may_suit_loop(call)) &&
                           !(call->mask != NULL && row->loop->engine.zeros_tie) &&
                           (out == NULL || (array_is_injective(out) && output_is_independent(call)));
         plan->way = fits ? AXES : LEFT_TO_NUMPY;

@@ -62,13 +62,13 @@ static NpyIter *make_iterator(const struct ufunc_call *call, npy_uint32 flags,
     return iterator;
 }
 
-/* ---- kernels: any steps, any order; other loops: one row of contiguous or repeated elements, or of those of a
- * mask if their results are exact ---- */
+/* ---- kernels: any steps, any order; other loops: one row of contiguous or repeated elements, of any if their
+ * results are exact, and masked ones of these in any order ---- */
 
-static bool is_row_of_loop(const struct nested *nested, const struct elementwise *engine)
+static bool suits_loop(const struct nested *nested, const struct elementwise *engine)
 {
-    if (nested->is_masked && engine->is_exact) {
-        return nested->axes == 1;
+    if (engine->is_exact) {
+        return nested->is_masked || nested->axes == 1;
     }
     for (int op = 0; op < engine->operands; op++) {
         const npy_intp step = nested->axis[0].step[op];
@@ -125,7 +125,7 @@ bool iterator_run_axes(const struct ufunc_call *call, PyObject **result)
     nested.is_masked = call->mask != NULL;
     if (n == 0 || PyArray_NDIM(out) == 0 ||
         !read_axes(iterator, inputs + 1 + nested.is_masked, &nested) ||
-        (engine->kernel == NULL && !is_row_of_loop(&nested, engine))) {
+        (engine->kernel == NULL && !suits_loop(&nested, engine))) {
         PyErr_Clear();
         NpyIter_Deallocate(iterator);
         return false;
