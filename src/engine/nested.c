@@ -30,6 +30,27 @@ struct packed {
     const char *populated_to; /* of a new output */
 };
 
+/* Planes that cannot be joined, along the longer one of their axes. */
+static void pack_apart(size_t size, const struct tile *plane, ptrdiff_t plane_step,
+                       ptrdiff_t planes, char *to)
+{
+    const ptrdiff_t row_bytes = plane->columns * (ptrdiff_t)size;
+    const ptrdiff_t plane_bytes = plane->rows * row_bytes;
+    if (plane->rows < planes) {
+        struct tile tile = {plane->data, planes, plane->columns, plane_step, plane->column_step};
+        for (ptrdiff_t r = 0; r < plane->rows; r++) {
+            tile_pack_rows(size, &tile, to + r * row_bytes, plane_bytes);
+            tile.data += plane->row_step;
+        }
+    } else {
+        struct tile tile = *plane;
+        for (ptrdiff_t i = 0; i < planes; i++) {
+            tile_pack(size, &tile, to + i * plane_bytes);
+            tile.data += plane_step;
+        }
+    }
+}
+
 static void pack_tile(const struct tiling *tiling, int in, const struct tile *tile, char *to)
 {
     const struct nested *nested = tiling->nested;
@@ -40,6 +61,26 @@ static void pack_tile(const struct tiling *tiling, int in, const struct tile *ti
         tile_convert(&conversion, tile, to);
     } else {
         tile_pack(size, tile, to);
+    }
+}
+
+/* Of the size in which they are stored, if these fit the stack. */
+static __attribute__((noinline)) void convert_apart(const struct tiling *tiling, int in,
+                                                    const struct tile *plane, ptrdiff_t plane_step,
+                                                    ptrdiff_t planes, char *to)
+{
+    _Alignas(LINE_BYTES) char stored[JOINED_TILE_BYTES];
+    const size_t size = tiling->nested->stored_size[in];
+    const ptrdiff_t elements = plane->rows * plane->columns;
+    if ((size_t)(planes * elements) * size <= sizeof stored) {
+        pack_apart(size, plane, plane_step, planes, stored);
+        tiling->nested->convert[in](stored, (ptrdiff_t)size, to, planes * elements);
+        return;
+    }
+    struct tile tile = *plane;
+    for (ptrdiff_t i = 0; i < planes; i++) {
+        pack_tile(tiling, in, &tile, to + i * elements * (ptrdiff_t)tiling->loop->item_size[in]);
+        tile.data += plane_step;
     }
 }
 
@@ -60,11 +101,10 @@ static void pack_planes(const struct tiling *tiling, int in, const char *data,
     } else if (tile.row_step == tile.columns * tile.column_step) {
         tile = (struct tile){data, planes, tile.rows * tile.columns, plane_step, tile.column_step};
         pack_tile(tiling, in, &tile, to);
+    } else if (tiling->nested->convert[in] == NULL) {
+        pack_apart(tiling->loop->item_size[in], &tile, plane_step, planes, to);
     } else {
-        for (ptrdiff_t i = 0; i < planes; i++) {
-            pack_tile(tiling, in, &tile, to + i * (ptrdiff_t)bytes);
-            tile.data += plane_step;
-        }
+        convert_apart(tiling, in, &tile, plane_step, planes, to);
     }
 }
 

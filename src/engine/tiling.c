@@ -109,6 +109,13 @@ static ptrdiff_t longest_packed(const struct tiling *tiling)
     return converts ? JOIN_ROWS_BELOW_BYTES_IF_CONVERTED : JOIN_ROWS_BELOW_BYTES_IF_PACKED;
 }
 
+/* Whether rows are to be joined even if an input has to be packed. */
+static bool rows_are_short(const struct tiling *tiling)
+{
+    const ptrdiff_t size = (ptrdiff_t)tiling->loop->item_size[tiling->loop->inputs];
+    return !tiling->joined && tiling->columns * size < longest_packed(tiling);
+}
+
 /* Whether the rows of a tile become one. */
 static bool joins_rows(const struct tiling *tiling)
 {
@@ -291,11 +298,12 @@ void tiling_make(struct elementwise *loop, struct nested *nested, struct tiling 
     order_axes_by_output(nested, loop->inputs);
     const int across = order_axes_by_input(loop, nested);
     cut_into_tiles(tiling, nested, true);
-    const bool is_small = tiles_are_small(tiling);
-    if (across >= 0 && (is_small || !tiling->packed[across])) {
+    const bool is_small = tiles_are_small(tiling), packs = across >= 0 && tiling->packed[across];
+    if (across >= 0 && (is_small || !packs || rows_are_short(tiling))) {
         order_axes_by_output(nested, loop->inputs);
         cut_into_tiles(tiling, nested, true);
-        if (!tiling->joined && !is_small) {
+        const bool gains = tiling->joined && (!packs || tiling->planes > tiling->rows);
+        if (!gains && !is_small) {
             order_axes_by_input(loop, nested);
             cut_into_tiles(tiling, nested, true);
         }

@@ -170,22 +170,29 @@ static void test_pack(size_t size)
     const bool across = random_below(2) == 0, repeated = random_below(4) == 0;
     const ptrdiff_t item = (ptrdiff_t)size, lead = (across ? rows : columns) + 3;
     const size_t bytes = size * (size_t)(lead * (across ? columns : rows));
-    char *memory = filled(bytes), *packed = filled(size * (size_t)(rows * columns));
+    const ptrdiff_t to_row = item * (columns + (ptrdiff_t)(random_below(2) * random_below(9)));
+    char *memory = filled(bytes), *packed = filled((size_t)(rows * to_row));
+    char *before = malloc((size_t)(rows * to_row) + 2 * GUARD);
+    memcpy(before, packed, (size_t)(rows * to_row) + 2 * GUARD);
     const struct tile tile = {memory + GUARD, rows, columns, across ? item : lead * item,
                               repeated ? 0
                               : across ? lead * item
                                        : item};
-    tile_pack(size, &tile, packed + GUARD);
+    tile_pack_rows(size, &tile, packed + GUARD, to_row);
     for (ptrdiff_t r = 0; r < rows; r++) {
+        const ptrdiff_t end = GUARD + r * to_row + columns * item;
+        expect(memcmp(packed + end, before + end, (size_t)(to_row - columns * item)) == 0,
+               "what is behind row %td of %td by %td, items of %zu bytes", r, rows, columns, size);
         for (ptrdiff_t c = 0; c < columns; c++) {
             expect(memcmp(tile.data + r * tile.row_step + c * tile.column_step,
-                          packed + GUARD + (r * columns + c) * item, size) == 0,
+                          packed + GUARD + r * to_row + c * item, size) == 0,
                    "(%td, %td) of a packed tile of %td by %td, items of %zu bytes", r, c, rows,
                    columns, size);
         }
     }
     free(memory);
     free(packed);
+    free(before);
 }
 
 static void test_copy(void)

@@ -1,4 +1,4 @@
-/* Packs the elements of a strided tile contiguously. */
+/* Packs the elements of a strided tile. */
 #include "tile_pack.h"
 
 #include "transpose.h"
@@ -28,22 +28,25 @@ INLINE void pack_lines(size_t size, ptrdiff_t lines, ptrdiff_t n, const char *fr
     }
 }
 
-INLINE void pack_elements(size_t size, const struct tile *tile, char *to)
+INLINE void pack_elements(size_t size, const struct tile *tile, char *to, ptrdiff_t to_row)
 {
-    const ptrdiff_t item = (ptrdiff_t)size, row_bytes = tile->columns * item;
+    const ptrdiff_t item = (ptrdiff_t)size;
     const bool down = tile->columns < tile->rows &&
                       (tile->columns < SIDE || labs(tile->row_step) < labs(tile->column_step));
-    if (down) {
+    if (tile->row_step == tile->columns * tile->column_step && to_row == tile->columns * item) {
+        pack_lines(size, 1, tile->rows * tile->columns, tile->data, 0, tile->column_step, to, 0,
+                   item);
+    } else if (down) {
         pack_lines(size, tile->columns, tile->rows, tile->data, tile->column_step, tile->row_step,
-                   to, item, row_bytes);
+                   to, item, to_row);
     } else {
         pack_lines(size, tile->rows, tile->columns, tile->data, tile->row_step, tile->column_step,
-                   to, row_bytes, item);
+                   to, to_row, item);
     }
 }
 
 /* Rows of one element each, repeated: vectors of it, of which the last may overlap the one before. */
-INLINE void pack_repeated(size_t size, const struct tile *tile, char *to)
+INLINE void pack_repeated(size_t size, const struct tile *tile, char *to, ptrdiff_t to_row)
 {
     const ptrdiff_t row_bytes = tile->columns * (ptrdiff_t)size;
     for (ptrdiff_t r = 0; r < tile->rows; r++) {
@@ -61,7 +64,7 @@ INLINE void pack_repeated(size_t size, const struct tile *tile, char *to)
             }
             memcpy(to + row_bytes - VECTOR, vector, VECTOR);
         }
-        to += row_bytes;
+        to += to_row;
     }
 }
 
@@ -69,96 +72,98 @@ INLINE void pack_repeated(size_t size, const struct tile *tile, char *to)
  * Both are constants where this is inlined: fewer instructions keep more cache misses in flight. */
 INLINE void transpose_columns(size_t size, int block, int side,
                               void (*transpose)(const char *, ptrdiff_t, char *, ptrdiff_t),
-                              const struct tile *tile, ptrdiff_t first, char *to)
+                              const struct tile *tile, ptrdiff_t first, char *to, ptrdiff_t to_row)
 {
-    const ptrdiff_t row_bytes = tile->columns * (ptrdiff_t)size, step = tile->column_step;
+    const ptrdiff_t step = tile->column_step;
     const char *from = tile->data + first * step;
     to += first * (ptrdiff_t)size;
     ptrdiff_t r = 0;
     for (; r + block <= tile->rows; r += block) {
         for (int c = 0; c < side; c += block) {
             transpose(from + r * (ptrdiff_t)size + c * step, step,
-                      to + r * row_bytes + c * (ptrdiff_t)size, row_bytes);
+                      to + r * to_row + c * (ptrdiff_t)size, to_row);
         }
     }
     if (r < tile->rows) {
         r = tile->rows - block;
         for (int c = 0; c < side; c += block) {
             transpose(from + r * (ptrdiff_t)size + c * step, step,
-                      to + r * row_bytes + c * (ptrdiff_t)size, row_bytes);
+                      to + r * to_row + c * (ptrdiff_t)size, to_row);
         }
     }
 }
 
 INLINE void transpose_blocks(size_t size, int block,
                              void (*transpose)(const char *, ptrdiff_t, char *, ptrdiff_t),
-                             const struct tile *tile, char *to)
+                             const struct tile *tile, char *to, ptrdiff_t to_row)
 {
     if (tile->rows < block || tile->columns < block) {
-        pack_elements(size, tile, to);
+        pack_elements(size, tile, to, to_row);
         return;
     }
     const int side = tile->columns < SIDE ? block : SIDE;
     for (ptrdiff_t next = 0; next < tile->columns; next += side) {
         const ptrdiff_t first = next + side <= tile->columns ? next : tile->columns - side;
         if (side == SIDE) {
-            transpose_columns(size, block, SIDE, transpose, tile, first, to);
+            transpose_columns(size, block, SIDE, transpose, tile, first, to, to_row);
         } else {
-            transpose_columns(size, block, block, transpose, tile, first, to);
+            transpose_columns(size, block, block, transpose, tile, first, to, to_row);
         }
     }
 }
 
 /* Rows of `half` to twice as many bytes: the first and the last `half` of them. */
-INLINE void pack_short_rows(size_t half, size_t row_bytes, const struct tile *tile, char *to)
+INLINE void pack_short_rows(size_t half, size_t row_bytes, const struct tile *tile, char *to,
+                            ptrdiff_t to_row)
 {
     for (ptrdiff_t r = 0; r < tile->rows; r++) {
         const char *row = tile->data + r * tile->row_step;
         memcpy(to, row, half);
         memcpy(to + row_bytes - half, row + row_bytes - half, half);
-        to += row_bytes;
+        to += to_row;
     }
 }
 
-static void pack_rows(size_t row_bytes, const struct tile *tile, char *to)
+static void pack_rows(size_t row_bytes, const struct tile *tile, char *to, ptrdiff_t to_row)
 {
-    if (tile->row_step == (ptrdiff_t)row_bytes) {
+    const bool follow = to_row == (ptrdiff_t)row_bytes;
+    if (follow && tile->row_step == to_row) {
         memcpy(to, tile->data, (size_t)tile->rows * row_bytes);
-    } else if (tile->row_step == 0) {
+    } else if (follow && tile->row_step == 0) {
         memcpy(to, tile->data, row_bytes);
         tile_repeat_row(row_bytes, tile->rows, to);
     } else if (row_bytes < 2) {
-        pack_short_rows(1, row_bytes, tile, to);
+        pack_short_rows(1, row_bytes, tile, to, to_row);
     } else if (row_bytes <= 4) {
-        pack_short_rows(2, row_bytes, tile, to);
+        pack_short_rows(2, row_bytes, tile, to, to_row);
     } else if (row_bytes <= 8) {
-        pack_short_rows(4, row_bytes, tile, to);
+        pack_short_rows(4, row_bytes, tile, to, to_row);
     } else if (row_bytes <= 16) {
-        pack_short_rows(8, row_bytes, tile, to);
+        pack_short_rows(8, row_bytes, tile, to, to_row);
     } else if (row_bytes <= 32) {
-        pack_short_rows(16, row_bytes, tile, to);
+        pack_short_rows(16, row_bytes, tile, to, to_row);
     } else {
         for (ptrdiff_t r = 0; r < tile->rows; r++) {
-            memcpy(to + r * (ptrdiff_t)row_bytes, tile->data + r * tile->row_step, row_bytes);
+            memcpy(to + r * to_row, tile->data + r * tile->row_step, row_bytes);
         }
     }
 }
 
 /* Inlined for each size of an element. */
-INLINE void pack_items(size_t size, const struct tile *tile, char *to)
+INLINE void pack_items(size_t size, const struct tile *tile, char *to, ptrdiff_t to_row)
 {
     if (tile->column_step == 0) {
-        pack_repeated(size, tile, to);
+        pack_repeated(size, tile, to, to_row);
     } else if (tile->row_step != (ptrdiff_t)size) {
-        pack_elements(size, tile, to);
+        pack_elements(size, tile, to, to_row);
     } else if (size == 1) {
-        transpose_blocks(1, 8, transpose_8x8_of_8_bits, tile, to);
+        transpose_blocks(1, 8, transpose_8x8_of_8_bits, tile, to, to_row);
     } else if (size == 2) {
-        transpose_blocks(2, 8, transpose_8x8_of_16_bits, tile, to);
+        transpose_blocks(2, 8, transpose_8x8_of_16_bits, tile, to, to_row);
     } else if (size == 4) {
-        transpose_blocks(4, 4, transpose_4x4_of_32_bits, tile, to);
+        transpose_blocks(4, 4, transpose_4x4_of_32_bits, tile, to, to_row);
     } else {
-        transpose_blocks(8, 2, transpose_2x2_of_64_bits, tile, to);
+        transpose_blocks(8, 2, transpose_2x2_of_64_bits, tile, to, to_row);
     }
 }
 
@@ -175,26 +180,26 @@ bool tile_has_vectors(size_t item_size, ptrdiff_t rows)
     return item_size <= 2 ? rows >= 8 : item_size == 4 ? rows >= 4 : item_size == 8 && rows >= 2;
 }
 
-void tile_pack(size_t item_size, const struct tile *tile, char *to)
+void tile_pack_rows(size_t item_size, const struct tile *tile, char *to, ptrdiff_t to_row)
 {
     if (tile->column_step == (ptrdiff_t)item_size) {
-        pack_rows((size_t)tile->columns * item_size, tile, to);
+        pack_rows((size_t)tile->columns * item_size, tile, to, to_row);
         return;
     }
     switch (item_size) {
     case 1:
-        pack_items(1, tile, to);
+        pack_items(1, tile, to, to_row);
         break;
     case 2:
-        pack_items(2, tile, to);
+        pack_items(2, tile, to, to_row);
         break;
     case 4:
-        pack_items(4, tile, to);
+        pack_items(4, tile, to, to_row);
         break;
     case 8:
-        pack_items(8, tile, to);
+        pack_items(8, tile, to, to_row);
         break;
     default:
-        pack_elements(item_size, tile, to);
+        pack_elements(item_size, tile, to, to_row);
     }
 }

@@ -11,8 +11,14 @@ struct tile {
     ptrdiff_t rows, columns, row_step, column_step;
 };
 
+/* Copies them to `to`: contiguous rows, `to_row` bytes apart. */
+void tile_pack_rows(size_t item_size, const struct tile *tile, char *to, ptrdiff_t to_row);
+
 /* Copies them to `to`, contiguous in row-major order. */
-void tile_pack(size_t item_size, const struct tile *tile, char *to);
+static inline void tile_pack(size_t item_size, const struct tile *tile, char *to)
+{
+    tile_pack_rows(item_size, tile, to, tile->columns * (ptrdiff_t)item_size);
+}
 
 /* Copies the first row of a packed tile to the others. */
 void tile_repeat_row(size_t row_bytes, ptrdiff_t rows, char *to);
