@@ -53,8 +53,12 @@ enum {
      * `python benchmarks/compare.py --match where=` */
     MASKED_RUN_ELEMENTS = 28,
     MASKED_GATHERED_ELEMENTS = 5,
+    /* Of fewer rows, an input across the output is read as it lies: its lines are needed as often as there are
+     * rows, and most of them are in a cache then. `python benchmarks/random_calls.py` */
+    LEAST_PACKED_ROWS = 4,
     /* What a tile and a call of the inner loop cost, beside 1 ns for an element that lies apart. */
-    TILE_NS = 200,
+    TILE_NS = 30,
+    PACKED_TILE_NS = 200,
     INNER_LOOP_NS = 10,
 };
 

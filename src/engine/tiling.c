@@ -156,8 +156,9 @@ static bool choose_packed(struct tiling *tiling, bool may_pack)
         tiling->packed_once[in] =
             may_pack && (fits || nested->convert[in] != NULL) && repeats_apart(loop, nested, in);
         tiling->packed[in] =
-            tiling->packed_once[in] ||
-            (lies && may_pack && fits && tile_has_vectors(loop->item_size[in], rows));
+            tiling->packed_once[in] || (lies && may_pack && fits && rows >= LEAST_PACKED_ROWS &&
+                                        (loop->item_size[in] < GATHERED_BELOW_ITEM_BYTES ||
+                                         tile_has_vectors(loop->item_size[in], rows)));
     }
     return across;
 }
@@ -243,7 +244,7 @@ static void cut_into_tiles(struct tiling *tiling, struct nested *nested, bool ma
     const ptrdiff_t most = packs || across ? bytes / (ptrdiff_t)largest_item : TILE_ELEMENTS;
     tiling->columns = size_min(column->n, tiling->joined ? most
                                           : packs        ? PACKED_TILE_COLUMNS
-                                          : across       ? UNPACKED_TILE_COLUMNS
+                                          : across ? size_max(UNPACKED_TILE_COLUMNS, most / row->n)
                                           : packs_once ? PACKED_ROW_BYTES / (ptrdiff_t)largest_item
                                                        : most);
     tiling->rows = size_min(row->n, most / tiling->columns);
@@ -280,7 +281,12 @@ static bool tiles_are_small(const struct tiling *tiling)
     const ptrdiff_t elements = tiling_elements(tiling);
     const ptrdiff_t calls = tiling->joined ? 1 : tiling->rows;
     const ptrdiff_t longest = tiling->nested->axis[longest_axis(tiling->nested)].n;
-    return TILE_NS + INNER_LOOP_NS * calls > elements + INNER_LOOP_NS * elements / longest;
+    bool packs = false;
+    for (int op = 0; op < nested_operands(tiling->loop, tiling->nested); op++) {
+        packs = packs || (tiling->packed[op] && !tiling->packed_once[op]);
+    }
+    return (packs ? PACKED_TILE_NS : TILE_NS) + INNER_LOOP_NS * calls >
+           elements + INNER_LOOP_NS * elements / longest;
 }
 
 void tiling_make(struct elementwise *loop, struct nested *nested, struct tiling *tiling)
