@@ -262,6 +262,22 @@ def test_small_stacks():
         assert same_bits(a, b)
 
 
+@pytest.mark.usefixtures("threads_always")
+@pytest.mark.parametrize("pair", "BI Bd fd lh qf hB bH Ql ?i di".split())
+@pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor"])
+def test_inputs_of_logical_operations_become_bools(name, pair):
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    x, y = ((numbers("l", SHAPE, seed) % 3).astype(d) for seed, d in enumerate(pair))
+    if pair[1] in "df":
+        y[::3, ::5], y[1::3, ::7] = np.nan, -0.0
+    for label, a, b in layouts(x, y):
+        assert same_bits(ours(a, b), theirs(a, b)), label
+    for b in (y.ravel(), np.broadcast_to(y[0, :1], x.size), y.repeat(3)[::3], y.ravel()[::-1]):
+        before, expected = over_axes(), theirs(x.ravel(), b)
+        assert same_bits(ours(x.ravel(), b), expected)
+        assert over_axes() == before + 1
+
+
 # ---- masks ----
 
 

@@ -228,19 +228,17 @@ static bool outputs_are_independent(const struct iterator_operands *operands)
     return true;
 }
 
-static bool run_listed(struct ranged_call *ranged, PyObject **result)
+/* Elements of all operands when broadcast. */
+static npy_intp size_of(const struct resolved_arguments *arguments)
 {
-    const struct iterator_operands *operands = &ranged->operands;
-    if (!outputs_are_independent(operands)) {
-        return false;
+    PyArrayObject *array[MOST_OPERANDS];
+    for (int op = 0; op < arguments->table->operands; op++) {
+        PyObject *input = op < arguments->table->inputs ? arguments->input[op] : NULL;
+        array[op] = input == NULL               ? arguments->out[op]
+                    : PyArray_CheckExact(input) ? (PyArrayObject *)input
+                                                : NULL;
     }
-    ranged->n = operands_size(operands->array, operands->operands);
-    ranged->threads = elementwise_threads(ranged->engine, ranged->n);
-    if (PyErr_Occurred()) {
-        *result = NULL; /* a signal handler raised while it was asked */
-        return true;
-    }
-    return ranged->threads > 1 && ranges_run(ranged, result);
+    return operands_size(array, arguments->table->operands);
 }
 
 static bool run_ranges(const struct resolved_arguments *arguments, int loop, PyObject **result)
@@ -253,7 +251,16 @@ static bool run_ranges(const struct resolved_arguments *arguments, int loop, PyO
         .operands.operands = table->operands,
         .operands.mask = arguments->mask,
         .operands.order = arguments->order,
+        .n = size_of(arguments),
     };
+    ranged.threads = elementwise_threads(ranged.engine, ranged.n);
+    if (PyErr_Occurred()) {
+        *result = NULL; /* a signal handler raised while it was asked */
+        return true;
+    }
+    if (ranged.threads == 1) {
+        return false;
+    }
     struct iterator_operands *operands = &ranged.operands;
     bool listed = true;
     for (int op = 0; op < table->operands; op++) {
@@ -261,7 +268,7 @@ static bool run_ranges(const struct resolved_arguments *arguments, int loop, PyO
         listed = listed && list_operand(arguments, operands, op);
     }
     PyErr_Clear();
-    const bool done = listed && run_listed(&ranged, result);
+    const bool done = listed && outputs_are_independent(operands) && ranges_run(&ranged, result);
     for (int op = 0; op < table->operands; op++) {
         Py_XDECREF(operands->array[op]);
         Py_DECREF(operands->dtype[op]);

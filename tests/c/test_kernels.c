@@ -412,7 +412,10 @@ __attribute__((noinline)) static void convert_one(const struct element_conversio
     if (of_complex) {
         imaginary = part_of_float(from + bytes / 2, bytes / 2);
     }
-    if (conversion->to_kind == 'i') {
+    if (conversion->to_kind == 'b') {
+        bits = conversion->kind == 'f' ? real.value != 0 : bits != 0;
+    }
+    if (conversion->to_kind == 'i' || conversion->to_kind == 'b') {
         memcpy(to, &bits, conversion->to_size);
         return;
     }

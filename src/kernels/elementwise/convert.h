@@ -71,6 +71,15 @@ INLINE double double_of_int64(int64_t x)
     DO(uint16, 'u', uint16_t, int32, 'i', uint32_t, x)                                             \
     DO(uint16, 'u', uint16_t, int64, 'i', uint64_t, x)                                             \
     DO(uint32, 'u', uint32_t, int64, 'i', uint64_t, x)
+/* Logical operations cast inputs of two dtypes to bools. */
+#define TO_TRUTH(DO)                                                                               \
+    DO(int8, 'i', int8_t, truth, 'b', bool, x != 0)                                                \
+    DO(uint8, 'u', uint8_t, truth, 'b', bool, x != 0)                                              \
+    DO(int16, 'i', int16_t, truth, 'b', bool, x != 0)                                              \
+    DO(int32, 'i', int32_t, truth, 'b', bool, x != 0)                                              \
+    DO(int64, 'i', int64_t, truth, 'b', bool, x != 0)                                              \
+    DO(float32, 'f', float, truth, 'b', bool, x != 0)                                              \
+    DO(float64, 'f', double, truth, 'b', bool, x != 0)
 #define TO_COMPLEX(DO)                                                                             \
     DO(float32, 'f', float, complex64, 'c', float _Complex, x)                                     \
     DO(float32, 'f', float, complex128, 'c', double _Complex, x)                                   \
@@ -89,7 +98,7 @@ INLINE double double_of_int64(int64_t x)
     DO(int32, 'i', int32_t, int8, 'i', uint8_t, x)                                                 \
     DO(int16, 'i', int16_t, int8, 'i', uint8_t, x)
 #define ALL_CONVERSIONS(DO)                                                                        \
-    TO_FLOAT64(DO) TO_FLOAT32(DO) TO_INTEGERS(DO) TO_COMPLEX(DO) TO_SMALLER(DO)
+    TO_FLOAT64(DO) TO_FLOAT32(DO) TO_INTEGERS(DO) TO_TRUTH(DO) TO_COMPLEX(DO) TO_SMALLER(DO)
 
 #define DEFINE(source, kind, type, target, to_kind, to_type, value)                                \
     SCALAR static void convert_each_##source##_##target(const char *from, ptrdiff_t step,          \
