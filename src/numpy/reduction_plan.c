@@ -321,16 +321,26 @@ static npy_intp longest_loop(const struct reduction_arguments *arguments, const 
     return n;
 }
 
-/* Whether our inner loops may be faster than NumPy's for so many elements: by kernels that add, or by threads.
- * Reductions to one result have threads only where there is a kernel. */
-static bool loops_may_gain(const struct reduction_plan *plan, const struct reduction_op *op,
-                           bool is_to_one, npy_intp n)
+/* Whether kernels add faster than NumPy's loops: floats along rows, integers across them or one that is repeated. */
+static bool adds_faster(const struct reduction_plan *plan, int first)
 {
+    const struct reduction_kernel *kernel = plan->reduction.kernel;
+    const bool along = plan->arguments->reduced[first];
+    const bool repeats = array_step(plan->arguments->array, first) == 0;
+    return kernel == NULL || (kernel->any_order ? !along || repeats : along);
+}
+
+/* Whether our inner loops may be faster than NumPy's for so many elements along the innermost axis, `first`: by
+ * kernels that add, or by threads. Reductions to one result have threads only where there is a kernel. */
+static bool loops_may_gain(const struct reduction_plan *plan, const struct reduction_op *op,
+                           int first, npy_intp n)
+{
+    const bool is_to_one = plan->arguments->reduced[first];
     const struct reduction_kernel *kernel = plan->reduction.kernel;
     if (n < reduction_short_loop() || (is_to_one && kernel == NULL)) {
         return false;
     }
-    if ((op != NULL && op->widens) || policy_in_use.threshold != 0) {
+    if ((op != NULL && op->widens && adds_faster(plan, first)) || policy_in_use.threshold != 0) {
         return true;
     }
     return is_to_one ? threads_for(&policy_in_use, n,
@@ -384,8 +394,7 @@ void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_o
         plan->way = REDUCE_BY_KERNELS;
         return;
     }
-    const bool gains =
-        loops_may_gain(plan, op, arguments->reduced[order[0]], longest_loop(arguments, order));
+    const bool gains = loops_may_gain(plan, op, order[0], longest_loop(arguments, order));
     plan->way = gains || !is_numpys(arguments) ? REDUCE_BY_LOOPS : REDUCE_BY_NUMPY;
 }
 
