@@ -52,7 +52,7 @@ CALLS = {
     "device": ("matmul", (square, square), {}),
     "floats on a device": ("matmul", (floats.T.copy(), floats), {}),
 }
-# Whichever threads come to take part; the others allocate where helpers do, or where NumPy has no method of ours.
+# Whichever threads come to take part. Others allocate where helpers do, or have no method of ours.
 ALLOCATE = {"transposed", "integers", "bytes", "truth values", "halves", "long doubles"} | {
     name for name in CALLS if "device" in name
 }
