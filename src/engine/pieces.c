@@ -161,6 +161,12 @@ void pieces_run(const struct pieces *pieces, char *const data[], const ptrdiff_t
     ptrdiff_t count = pieces->kernel != NULL ? most - into_line : most;
     for (ptrdiff_t done = 0; done < n; done += count, count = most) {
         char *piece[PIECES_MOST_OPERANDS];
+        if (pieces->is_masked) { /* what is left out is not converted, either */
+            done = find_bool_from(true, data[mask], row_step[mask], done, n);
+            if (done == n) {
+                break;
+            }
+        }
         count = size_min(count, n - done);
         for (int op = 0; op < loop->operands; op++) {
             piece[op] = row[op] + done * row_step[op];
