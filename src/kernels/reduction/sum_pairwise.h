@@ -154,13 +154,23 @@ SCALAR static void gather(const char *data, ptrdiff_t step, ptrdiff_t n, stored 
     }
 }
 
-/* The same for elements in descending order, which compilers turn into vectors. */
-NOINLINE void gather_descending(const char *data, ptrdiff_t n, stored *restrict gathered)
+/* Descending elements are added as they lie. The running sums are in descending order then, which fold() turns into
+ * the same sum: it adds neighbours, then pairs of them, then halves. */
+INLINE sum sum_descending_leaf(const char *data, ptrdiff_t n)
 {
-    const stored *const first = (const stored *)data;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        gathered[i] = first[-i];
+    const char *lowest = data + sizeof(stored) - LINE_STORED_BYTES;
+    line lines = load(lowest);
+#pragma GCC unroll 4
+    for (n -= SUMS; n >= SUMS; n -= SUMS) {
+        lowest -= LINE_STORED_BYTES;
+        lines = plus(lines, load(lowest));
     }
+    sum result = fold(lines);
+    for (; n > 0; n--) {
+        lowest -= sizeof(stored);
+        result.part[0] += load_part(lowest);
+    }
+    return result;
 }
 
 /* Eight running sums of a leaf's strided elements in scalar registers: filling vectors costs more. */
@@ -189,26 +199,22 @@ SCALAR static sum sum_strided_leaf(const char *data, ptrdiff_t step, ptrdiff_t n
 }
 
 /* Not inlined: else each level of the recursion that calls this has room for the elements. */
-NOINLINE sum sum_gathered(const char *data, ptrdiff_t step, ptrdiff_t n, bool is_descending)
+NOINLINE sum sum_gathered(const char *data, ptrdiff_t step, ptrdiff_t n)
 {
     _Alignas(VECTOR_BYTES) stored gathered[GATHERED_PARTS];
-    if (is_descending) {
-        gather_descending(data, n, gathered);
-    } else {
-        gather(data, step, n, gathered);
-    }
+    gather(data, step, n, gathered);
     return sum_contiguous((const char *)gathered, n);
 }
 
 NOINLINE sum sum_strided(const char *data, ptrdiff_t step, ptrdiff_t n)
 {
     const bool is_descending = step == -(ptrdiff_t)sizeof(stored);
-    const bool is_gathered = sizeof(stored) < sizeof(accumulator) || is_descending;
+    const bool is_gathered = sizeof(stored) < sizeof(accumulator) && !is_descending;
     if (is_gathered && n <= GATHERED_PARTS) {
-        return sum_gathered(data, step, n, is_descending);
+        return sum_gathered(data, step, n);
     }
     if (!is_gathered && n <= REDUCTION_LEAF_PARTS) {
-        return sum_strided_leaf(data, step, n);
+        return is_descending ? sum_descending_leaf(data, n) : sum_strided_leaf(data, step, n);
     }
     const ptrdiff_t half = reduction_half(n);
     const sum first = sum_strided(data, step, half);
