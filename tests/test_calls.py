@@ -281,6 +281,21 @@ def test_integers_of_any_length_are_rounded_to_floats_as_numpys(dtype):
             assert_same(nc.divide(*args), np.divide(*args))
 
 
+@pytest.mark.parametrize("dtype", "?bBhHiIlL")
+def test_quotients_of_any_length_and_alignment(dtype):
+    x = numbers(np.random.default_rng(14), (600,), dtype)
+    y, out = x[::-1].copy() | np.ones(1, dtype), np.zeros(1200)
+    with np.errstate(all="raise"):
+        for n in (*range(1, 70), 127, 128, 135, 203):
+            for a, b in ((x[3:], y[1:]), (x[::2], y), (x, y[::-2]), (x[0], y), (x, y[5])):
+                a, b = (z[:n] if z.ndim else z for z in (a, b))
+                theirs = np.divide(a, b)
+                for ours in (out[n % 8 :][:n], out[::2][:n]):
+                    out[:] = 7
+                    np.testing.assert_array_equal(nc.divide(a, b, out=ours), theirs)
+                    assert np.count_nonzero(out != 7) <= n
+
+
 @pytest.mark.parametrize("mode", ["ignore", "raise"])
 def test_integers_into_memory_of_their_own(mode):
     results = []

@@ -1,38 +1,116 @@
-/* Quotients of integers: converted to double in buffers, then divided by the float64 kernel. */
-enum { BUFFER_ELEMENTS = 512 }; /* two buffers of doubles stay in the first-level cache */
+/* Quotients of integers, converted where they are divided: the divider is what holds them up. */
+enum { QUOTIENTS = 32 }; /* of a block: compilers turn fewer bytes into worse code */
 
-INLINE void divide(convert_elements *convert, elementwise_kernel *run, char *const data[],
-                   const ptrdiff_t step[], ptrdiff_t n)
+typedef void divide_block(const char *a, const char *b, double *quotients, ptrdiff_t n);
+
+/* A block of contiguous elements: where they lie, or gathered. Repeated ones are there already. */
+INLINE const char *contiguous_block(const char *from, ptrdiff_t step, size_t size, ptrdiff_t n,
+                                    char *gathered)
 {
-    double buffer[2][BUFFER_ELEMENTS];
-    ptrdiff_t buffer_step[3] = {0, 0, step[2]};
+    if (step == (ptrdiff_t)size) {
+        return from;
+    }
+#pragma GCC unroll 4
+    for (ptrdiff_t k = 0; k < n && step != 0; k++) {
+        memcpy(gathered + k * (ptrdiff_t)size, from + k * step, size);
+    }
+    return gathered;
+}
+
+INLINE void store_quotients(const double quotients[], char *out, ptrdiff_t step, ptrdiff_t n,
+                            bool stream)
+{
+    if (n == QUOTIENTS && step == sizeof(double)) {
+        for (ptrdiff_t at = 0; at < QUOTIENTS * (ptrdiff_t)sizeof(double); at += VECTOR_BYTES) {
+            vector_float64 v;
+            memcpy(&v, (const char *)quotients + at, sizeof v);
+            store_float64(out + at, v, stream);
+        }
+        return;
+    }
+    for (ptrdiff_t k = 0; k < n; k++) {
+        *(double *)(out + k * step) = quotients[k];
+    }
+}
+
+#if defined(__AVX2__)
+/* Compilers unpack small integers step by step, which takes longer than to divide them. */
+INLINE __m256d widen_four(const char *from, size_t size, bool is_signed)
+{
+    int64_t bits = 0;
+    memcpy(&bits, from, 4 * size);
+    const __m128i four = _mm_cvtsi64_si128(bits);
+    if (size == 1) {
+        return _mm256_cvtepi32_pd(is_signed ? _mm_cvtepi8_epi32(four) : _mm_cvtepu8_epi32(four));
+    }
+    return _mm256_cvtepi32_pd(is_signed ? _mm_cvtepi16_epi32(four) : _mm_cvtepu16_epi32(four));
+}
+
+INLINE ptrdiff_t divide_fours(const char *a, const char *b, double *quotients, ptrdiff_t n,
+                              char kind, size_t size)
+{
+    ptrdiff_t done = 0;
+    for (; kind != 'b' && size <= 2 && done + 4 <= n; done += 4) {
+        const ptrdiff_t at = done * (ptrdiff_t)size;
+        _mm256_storeu_pd(quotients + done, widen_four(a + at, size, kind == 'i') /
+                                               widen_four(b + at, size, kind == 'i'));
+    }
+    return done;
+}
+#else
+#define divide_fours(a, b, quotients, n, kind, size) 0
+#endif
+
+/* Inlined with constant functions and sizes. */
+INLINE void divide(divide_block *block, size_t size, char *const data[], const ptrdiff_t step[],
+                   ptrdiff_t n, bool stream)
+{
+    _Alignas(VECTOR_BYTES) char gathered[2][QUOTIENTS * sizeof(uint64_t)];
+    _Alignas(VECTOR_BYTES) double quotients[QUOTIENTS];
     for (int i = 0; i < 2; i++) {
-        if (step[i] == 0) {
-            convert(data[i], 0, buffer[i], 1);
-        } else {
-            buffer_step[i] = sizeof(double);
+        for (ptrdiff_t k = 0; k < n && k < QUOTIENTS && step[i] == 0; k++) {
+            memcpy(gathered[i] + k * (ptrdiff_t)size, data[i], size);
         }
     }
-    for (ptrdiff_t done = 0; done < n; done += BUFFER_ELEMENTS) {
-        const ptrdiff_t count = n - done < BUFFER_ELEMENTS ? n - done : BUFFER_ELEMENTS;
-        for (int i = 0; i < 2; i++) {
-            if (step[i] != 0) {
-                convert(data[i] + done * step[i], step[i], buffer[i], count);
-            }
+    const bool is_aligned = step[2] == sizeof(double) &&
+                            (stream || n * (ptrdiff_t)sizeof(double) >= ALIGNED_FROM_BYTES);
+    const uintptr_t before = -(uintptr_t)data[2] % LINE_BYTES / sizeof(double);
+    ptrdiff_t count = is_aligned ? (ptrdiff_t)before : QUOTIENTS;
+    for (ptrdiff_t done = 0; done < n; done += count, count = QUOTIENTS) {
+        count = n - done < count ? n - done : count;
+        const char *a =
+            contiguous_block(data[0] + done * step[0], step[0], size, count, gathered[0]);
+        const char *b =
+            contiguous_block(data[1] + done * step[1], step[1], size, count, gathered[1]);
+        if (count == QUOTIENTS) { /* a constant */
+            block(a, b, quotients, QUOTIENTS);
+        } else {
+            block(a, b, quotients, count);
         }
-        char *const now[] = {(char *)buffer[0], (char *)buffer[1], data[2] + done * step[2]};
-        run(now, buffer_step, count);
+        store_quotients(quotients, data[2] + done * step[2], step[2], count, stream);
     }
 }
 
 #define DEFINE(source, kind, type, target, to_kind, to_type, value)                                \
+    INLINE double double_##source(type x)                                                          \
+    {                                                                                              \
+        return value;                                                                              \
+    }                                                                                              \
+    INLINE void divide_block_##source(const char *a, const char *b, double *restrict quotients,    \
+                                      ptrdiff_t n)                                                 \
+    {                                                                                              \
+        for (ptrdiff_t i = divide_fours(a, b, quotients, n, kind, sizeof(type)); i < n; i++) {     \
+            quotients[i] =                                                                         \
+                double_##source(((const type *)a)[i]) / double_##source(((const type *)b)[i]);     \
+        }                                                                                          \
+    }                                                                                              \
     static void divide_##source(char *const data[], const ptrdiff_t step[], ptrdiff_t n)           \
     {                                                                                              \
-        divide(convert_##source##_##target, JOIN(divide, float64), data, step, n);                 \
+        divide(divide_block_##source, sizeof(type), data, step, n, false);                         \
     }                                                                                              \
     static void divide_streaming_##source(char *const data[], const ptrdiff_t step[], ptrdiff_t n) \
     {                                                                                              \
-        divide(convert_##source##_##target, JOIN(divide_streaming, float64), data, step, n);       \
+        divide(divide_block_##source, sizeof(type), data, step, n, CAN_STREAM);                    \
     }
 INTEGERS_TO_FLOAT64(DEFINE)
 
