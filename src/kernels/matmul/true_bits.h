@@ -19,32 +19,38 @@ INLINE uint64_t eight_true_bits(const char *from)
     return bytes * 0x0102040810204080u >> 56;
 }
 
+/* The same for as many bytes as a vector has. */
+#if defined(__AVX2__)
+enum { TRUE_BITS = 32 };
+INLINE uint64_t vector_true_bits(const char *from)
+{
+    const __m256i bytes = _mm256_loadu_si256((const void *)from);
+    const __m256i zeros = _mm256_cmpeq_epi8(bytes, _mm256_setzero_si256());
+    return (uint32_t)~_mm256_movemask_epi8(zeros);
+}
+#elif defined(__x86_64__)
+enum { TRUE_BITS = 16 };
+INLINE uint64_t vector_true_bits(const char *from)
+{
+    const __m128i bytes = _mm_loadu_si128((const void *)from);
+    const __m128i zeros = _mm_cmpeq_epi8(bytes, _mm_setzero_si128());
+    return (uint16_t)~_mm_movemask_epi8(zeros);
+}
+#else
+enum { TRUE_BITS = 8 };
+#define vector_true_bits eight_true_bits
+#endif
+
 /* The same for 64 bytes. */
 INLINE uint64_t true_bits(const char *from)
 {
 #if defined(__AVX512BW__)
     const __m512i all = _mm512_loadu_si512(from);
     return _mm512_test_epi8_mask(all, all);
-#elif defined(__AVX2__)
-    uint64_t bits = 0;
-    for (int i = 0; i < 2; i++) {
-        const __m256i bytes = _mm256_loadu_si256((const void *)(from + 32 * i));
-        const __m256i zeros = _mm256_cmpeq_epi8(bytes, _mm256_setzero_si256());
-        bits |= (uint64_t)(uint32_t)~_mm256_movemask_epi8(zeros) << (32 * i);
-    }
-    return bits;
-#elif defined(__x86_64__)
-    uint64_t bits = 0;
-    for (int i = 0; i < 4; i++) {
-        const __m128i bytes = _mm_loadu_si128((const void *)(from + 16 * i));
-        const __m128i zeros = _mm_cmpeq_epi8(bytes, _mm_setzero_si128());
-        bits |= (uint64_t)(uint16_t)~_mm_movemask_epi8(zeros) << (16 * i);
-    }
-    return bits;
 #else
     uint64_t bits = 0;
-    for (int i = 0; i < 8; i++) {
-        bits |= eight_true_bits(from + 8 * i) << (8 * i);
+    for (int i = 0; i < 64; i += TRUE_BITS) {
+        bits |= vector_true_bits(from + i) << i;
     }
     return bits;
 #endif
@@ -60,6 +66,12 @@ static inline uint64_t few_true_bits(const char *from, ptrdiff_t step, ptrdiff_t
         return _mm512_test_epi8_mask(all, all);
     }
 #endif
+    for (; step == 1 && i + TRUE_BITS <= count; i += TRUE_BITS) {
+        bits |= vector_true_bits(from + i) << i;
+    }
+    if (i > 0) {
+        return bits | vector_true_bits(from + count - TRUE_BITS) << (count - TRUE_BITS);
+    }
     for (; step == 1 && i + 8 <= count; i += 8) {
         bits |= eight_true_bits(from + i) << i;
     }
