@@ -4,12 +4,14 @@
 
 #include "true_bits.h"
 
-/* Transposes 64 x 64 bits: swaps the off-diagonal quadrants of ever smaller squares. */
-static void transpose_bits(uint64_t words[64])
+/* Transposes 64 x 64 bits, of which the first `rows` rows are wanted: swaps the off-diagonal quadrants of ever smaller
+ * squares. */
+INLINE void transpose_bits(uint64_t words[64], ptrdiff_t rows)
 {
     uint64_t mask = 0x00000000ffffffffu;
     for (int half = 32; half > 0; half /= 2, mask ^= mask << half) {
-        for (int row = 0; row < 64; row = (row + half + 1) & ~half) {
+        const int end = ((int)rows + half - 1) & -half;
+        for (int row = 0; row < end; row = (row + half + 1) & ~half) {
             const uint64_t swap = (words[row] >> half ^ words[row + half]) & mask;
             words[row] ^= swap << half;
             words[row + half] ^= swap;
@@ -29,7 +31,11 @@ static void pack_across(uint64_t *bits, ptrdiff_t words, const char *from, ptrdi
             for (ptrdiff_t i = 0; i < height; i++) {
                 square[i] = last_true_bits(from + (64 * word + i) * step + row, row, width);
             }
-            transpose_bits(square);
+            if (width == 64) { /* a constant: loops of vectors */
+                transpose_bits(square, 64);
+            } else {
+                transpose_bits(square, width);
+            }
             for (ptrdiff_t i = 0; i < width; i++) {
                 bits[(row + i) * words + word] = square[i];
             }
@@ -184,10 +190,10 @@ static void dots_of_bits(const struct product *x, uint64_t *a)
 
 /* ---- columns of any steps ---- */
 
-enum { FIRST_MET = 16, GROWTH = 3, MOST_MET = 256, TOGETHER = 4 };
+enum { FIRST_MET = 8, GROWTH = 3, MOST_MET = 256, TOGETHER = 4 };
 
 /* Where b has elements that true ones of a row of a meet, in bytes; a multiple of TOGETHER of them, the last of which
- * are repeated. */
+ * are repeated: at once, as how many are left would be a guess. */
 INLINE ptrdiff_t elements_met(const struct product *x, const char *a, ptrdiff_t from, ptrdiff_t end,
                               ptrdiff_t *met)
 {
@@ -196,10 +202,11 @@ INLINE ptrdiff_t elements_met(const struct product *x, const char *a, ptrdiff_t 
         met[count] = k * x->b.row_step;
         count += a[k * x->a.column_step] != 0;
     }
-    for (const ptrdiff_t last = count - 1; count % TOGETHER != 0; count++) {
-        met[count] = met[last];
+    const ptrdiff_t last = count > 0 ? met[count - 1] : 0;
+    for (int i = 0; i < TOGETHER - 1; i++) {
+        met[count + i] = last;
     }
-    return count;
+    return (count + TOGETHER - 1) / TOGETHER * TOGETHER;
 }
 
 /* To branch on each element would be to guess. */
