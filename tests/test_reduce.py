@@ -225,7 +225,7 @@ def test_bits_of_large_sums_are_numpys(dtype):
                     assert same_bits(np.asarray(nc.add.reduce(a, axis=axis)), expected)
 
 
-@pytest.mark.parametrize("source", "?bhilefF")
+@pytest.mark.parametrize("source", "?bBhHiIlLefF")
 def test_converted_elements_are_summed_by_kernels(source, reductions):
     x = random_array((300, 3_001), source)
     target = "D" if source == "F" else "d"
@@ -235,6 +235,18 @@ def test_converted_elements_are_summed_by_kernels(source, reductions):
         )
     before_2_3 = np.lib.NumpyVersion(np.__version__) < "2.3.0"
     assert reductions()[0] == (0 if before_2_3 else 12)
+
+
+@pytest.mark.parametrize("source", "qQ")
+def test_integers_of_any_length_are_rounded_before_they_are_summed(source):
+    rng, bits = np.random.default_rng(8), np.iinfo(source)
+    x = rng.integers(bits.min, bits.max, (37, 1_003), source, endpoint=True)
+    x >>= rng.integers(0, 64, x.shape).astype(source)
+    x[::3, ::3] = x[::3, ::3] // 2048 * 2048 + 1024  # between two floats
+    for a, axis in itertools.product((x, x.T, x[:, ::2], x[::-1, 5:]), (None, 0, 1)):
+        assert same_bits(
+            np.asarray(nc.add.reduce(a, axis, "d")), np.asarray(np.add.reduce(a, axis, "d"))
+        )
 
 
 # ---- maximum, logical_or and the like ----

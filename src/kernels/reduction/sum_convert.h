@@ -1,9 +1,11 @@
 /* Conversions of elements to the dtype in which they are added, as NumPy casts them: all are exact, but
  * for 64-bit integers, which are rounded. For sum_float32.c, sum_float64.c and sum_complex128.c, which
  * define CONVERSIONS, a list of
- *   FROM(kind, C type of a part) */
+ *   FROM(kind, C type of a part, value of a part x in vectors) */
 #ifndef NUMC_SUM_CONVERT_H
 #define NUMC_SUM_CONVERT_H
+
+#include "kernels/integer_convert.h"
 
 #include "reduction_kernels.h"
 
@@ -58,6 +60,7 @@ static void convert_halves(const char *from, ptrdiff_t step, void *to, ptrdiff_t
 INLINE void convert_bools_step(const char *from, ptrdiff_t step, stored *restrict y, ptrdiff_t n,
                                bool onto)
 {
+#pragma GCC unroll 4
     for (ptrdiff_t i = 0; i < n; i++) {
         const stored x = (stored)truth((uint8_t)from[i * step]);
         y[i] = onto ? y[i] + x : x;
@@ -75,15 +78,16 @@ static void convert_bools(const char *from, ptrdiff_t step, void *to, ptrdiff_t 
 #endif
 
 #define CONVERT(c_type) JOIN(convert, c_type)
-#define FROM(kind, c_type)                                                                         \
+#define FROM(kind, c_type, value)                                                                  \
     /* Inlined with constants: contiguous elements get loops of vectors. */                        \
     INLINE void JOIN(convert_step, c_type)(const char *from, ptrdiff_t step, stored *restrict y,   \
                                            ptrdiff_t n, bool onto)                                 \
     {                                                                                              \
         for (ptrdiff_t i = 0; i < n; i++) {                                                        \
             for (int part = 0; part < PARTS; part++) {                                             \
-                const stored x = (stored)((const c_type *)(from + i * step))[part];                \
-                y[i * PARTS + part] = onto ? y[i * PARTS + part] + x : x;                          \
+                const c_type x = ((const c_type *)(from + i * step))[part];                        \
+                const stored converted = step == PARTS * sizeof x ? (value) : (stored)x;           \
+                y[i * PARTS + part] = onto ? y[i * PARTS + part] + converted : converted;          \
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
@@ -103,7 +107,7 @@ CONVERSIONS
 #undef FROM
 
 static const struct conversion_kernel conversions[] = {
-#define FROM(kind, c_type) {kind, PARTS * sizeof(c_type), CONVERT(c_type)},
+#define FROM(kind, c_type, value) {kind, PARTS * sizeof(c_type), CONVERT(c_type)},
     CONVERSIONS
 #undef FROM
 #if PARTS == 1

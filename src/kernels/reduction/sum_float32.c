@@ -5,10 +5,10 @@ typedef float stored, accumulator;
 
 // clang-format off
 #define CONVERSIONS \
-    FROM('i', int8_t) \
-    FROM('i', int16_t) \
-    FROM('u', uint8_t) \
-    FROM('u', uint16_t)
+    FROM('i', int8_t, x) \
+    FROM('i', int16_t, x) \
+    FROM('u', uint8_t, x) \
+    FROM('u', uint16_t, x)
 // clang-format on
 
 #include "sum_as_stored.h"

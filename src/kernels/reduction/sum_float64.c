@@ -5,15 +5,15 @@ typedef double stored, accumulator;
 
 // clang-format off
 #define CONVERSIONS \
-    FROM('i', int8_t) \
-    FROM('i', int16_t) \
-    FROM('i', int32_t) \
-    FROM('i', int64_t) \
-    FROM('u', uint8_t) \
-    FROM('u', uint16_t) \
-    FROM('u', uint32_t) \
-    FROM('u', uint64_t) \
-    FROM('f', float)
+    FROM('i', int8_t, x) \
+    FROM('i', int16_t, x) \
+    FROM('i', int32_t, x) \
+    FROM('i', int64_t, double_of_int64(x)) \
+    FROM('u', uint8_t, x) \
+    FROM('u', uint16_t, x) \
+    FROM('u', uint32_t, x) \
+    FROM('u', uint64_t, double_of_uint64(x)) \
+    FROM('f', float, x)
 // clang-format on
 
 #include "sum_as_stored.h"
