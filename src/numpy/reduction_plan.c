@@ -295,7 +295,8 @@ static const char *why_not_axes(struct reduction_plan *plan, const struct reduct
     const bool is_short = PyArray_NBYTES(array) < REDUCTION_SHORT_BYTES;
     const npy_intp rows = size_from(&plan->reduction.repeated, 0);
     const bool is_copy = rows * size_from(&plan->reduction.inner, 0) == 1;
-    if (is_copy && (!is_short || plan->reduction.kernel->alone_changes)) {
+    const bool is_short_row = is_short && plan->reduction.kept.count <= 1;
+    if (is_copy && (!is_short_row || plan->reduction.kernel->alone_changes)) {
         return "a copy";
     }
     if (is_short) {

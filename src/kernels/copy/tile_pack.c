@@ -154,7 +154,7 @@ INLINE void pack_items(size_t size, const struct tile *tile, char *to, ptrdiff_t
 {
     if (tile->column_step == 0) {
         pack_repeated(size, tile, to, to_row);
-    } else if (tile->row_step != (ptrdiff_t)size) {
+    } else if (tile->row_step != (ptrdiff_t)size || size == VECTOR) {
         pack_elements(size, tile, to, to_row);
     } else if (size == 1) {
         transpose_blocks(1, 8, transpose_8x8_of_8_bits, tile, to, to_row);
@@ -198,6 +198,9 @@ void tile_pack_rows(size_t item_size, const struct tile *tile, char *to, ptrdiff
         break;
     case 8:
         pack_items(8, tile, to, to_row);
+        break;
+    case VECTOR:
+        pack_items(VECTOR, tile, to, to_row);
         break;
     default:
         pack_elements(item_size, tile, to, to_row);
