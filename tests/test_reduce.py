@@ -351,8 +351,9 @@ def test_a_search_ends_where_the_result_is_known(regions, all_workers_come):
         assert not nc.logical_or.reduce(x) and regions() == 1
         for at, expected in ((0, 0), (100_000, 0), (5_000_000, 1), (9_999_999, 1)):
             x[at] = True
-            assert nc.logical_or.reduce(x) and regions() == expected
-            assert not nc.logical_and.reduce(~x) and regions() == expected
+            for either, both in ((nc.logical_or, nc.logical_and), (nc.maximum, nc.fmin)):
+                assert either.reduce(x) and regions() == expected
+                assert not both.reduce(~x) and regions() == expected
             x[at] = False
         gathered = np.zeros((40, 300, 40), bool)[:, :, ::2]
         for at in (0, 39):

@@ -27,16 +27,15 @@ static void call_loop(const struct accumulated_axes *axes, char *data[], const p
     axes->loop->function(data, &n, step, axes->loop->function_data);
 }
 
-/* Where a unit begins, as steps along the axes; how many lines it has. */
-static ptrdiff_t find_unit(const struct accumulation_units *units, ptrdiff_t index, const char **in,
-                           char **out)
+/* Where a slice begins, at an index along the other axes; how many lines it has. */
+static ptrdiff_t find_unit(const struct accumulation_units *units, ptrdiff_t slice,
+                           ptrdiff_t others, const char **in, char **out)
 {
     const struct accumulated_axes *axes = units->axes;
     const struct axis nearest = fastest(&axes->kept);
-    const ptrdiff_t line = index % units->cut->slices * units->cut->width;
-    index /= units->cut->slices;
-    *in = axes->in + line * nearest.step + offset_of(&axes->kept, 1, index, false);
-    *out = axes->out + line * nearest.out_step + offset_of(&axes->kept, 1, index, true);
+    const ptrdiff_t line = slice * units->cut->width;
+    *in = axes->in + line * nearest.step + offset_of(&axes->kept, 1, others, false);
+    *out = axes->out + line * nearest.out_step + offset_of(&axes->kept, 1, others, true);
     return size_min(units->cut->width, nearest.n - line);
 }
 
@@ -265,14 +264,20 @@ static void run_units(void *context, ptrdiff_t first, ptrdiff_t count)
     if (hooks != NULL) {
         hooks->before_chunk(axes->hook_data);
     }
-    for (ptrdiff_t unit = first; unit < first + count; unit++) {
+    const ptrdiff_t slices = units->cut->slices;
+    ptrdiff_t slice = first % slices, others = first / slices;
+    for (ptrdiff_t unit = 0; unit < count; unit++) {
         const char *in;
         char *out;
-        const ptrdiff_t lines = find_unit(units, unit, &in, &out);
+        const ptrdiff_t lines = find_unit(units, slice, others, &in, &out);
         if (units->cut->way == BY_ROWS) {
             run_rows(units, in, out, lines);
         } else {
             run_lines(units, in, out, lines);
+        }
+        if (++slice == slices) {
+            slice = 0;
+            others++;
         }
     }
     if (hooks != NULL) {
@@ -305,7 +310,7 @@ void accumulate_axes(const struct accumulated_axes *axes, const struct accumulat
         for (ptrdiff_t line = 0; line < cut->units; line++) {
             const char *in;
             char *out;
-            find_unit(&units, line, &in, &out);
+            find_unit(&units, line % cut->slices, line / cut->slices, &in, &out);
             run_blocks_of_line(&units, in, out);
         }
         return;

@@ -99,10 +99,10 @@ static const struct operation {
     bool ties; /* of zeros: which of both is NumPy's result depends on its order */
     bool alone_changes;
 } operations[] = {
-    {"maximum", "biuf", -1, .ties = true},
-    {"minimum", "biuf", -1, .ties = true},
-    {"fmax", "biuf", -1, .ties = true},
-    {"fmin", "biuf", -1, .ties = true},
+    {"maximum", "biuf", 1, .ties = true},
+    {"minimum", "biuf", 0, .ties = true},
+    {"fmax", "biuf", 1, .ties = true},
+    {"fmin", "biuf", 0, .ties = true},
     {"logical_or", "b", 1},
     {"logical_and", "b", 0},
     {"bitwise_or", "biu", 1},

@@ -284,12 +284,12 @@ int main(void)
 {
     threads_initialize(0, "");
     threads_set_for_process(3);
-    static const size_t sizes[] = {1, 2, 4, 8};
+    static const size_t sizes[] = {1, 2, 4, 8, 16};
     for (int threaded = 0; threaded < 2; threaded++) {
         policy = (struct policy){threaded, threaded, threaded};
         for (int i = 0; i < REPETITIONS; i++) {
             test_random_call(sizes[i % 4]);
-            test_pack(sizes[i % 4]);
+            test_pack(sizes[i % 5]);
             test_copy();
         }
     }
