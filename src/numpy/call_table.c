@@ -131,35 +131,39 @@ static int number_of_dtype(PyObject *dtype)
     return dtype_is_number(number) ? number : -1;
 }
 
-/* Asks NumPy, unless the question is the latest one, as it is in a program's loop: numbers up to 31, and one
- * more than the row, in the bytes of a word. */
-static int loop_of_dtype(struct call_table *table, const int kinds[], PyObject *dtype,
-                         PyObject *casting)
+/* Asks NumPy, unless the question is the latest one, as it is in a program's loop: three bits for the rule, five
+ * for the dtype, a byte for each kind, and one for the row, of which there is one more. */
+static int loop_of_question(struct call_table *table, const int kinds[], PyObject *dtype,
+                            PyObject *casting, NPY_CASTING rule)
 {
-    const bool is_kept = table->inputs <= 2 && table->loops < SCHAR_MAX && casting == NULL;
-    const int number = is_kept ? number_of_dtype(dtype) : -1;
-    const uint32_t question = (uint32_t)(number + 1) << 24 | (uint32_t)kinds[0] << 16 |
+    enum { NO_DTYPE = 31 };
+    const bool is_kept =
+        table->inputs <= 2 && table->loops < SCHAR_MAX && rule <= NPY_UNSAFE_CASTING;
+    const int number = !is_kept ? -1 : dtype == NULL ? NO_DTYPE : number_of_dtype(dtype);
+    const uint32_t question = (uint32_t)rule << 29 | (uint32_t)number << 24 |
+                              (uint32_t)kinds[0] << 16 |
                               (uint32_t)(table->inputs == 2 ? kinds[1] : 0) << 8;
-    const uint32_t known = table->known_of_dtype;
+    const uint32_t known = table->latest_question;
     if (number >= 0 && (known & ~0xffu) == question) {
         return (int)(known & 0xffu) - 1;
     }
-    PyObject *signature = signature_of_dtype(table, dtype);
-    const int row = signature != NULL ? ask_numpy(table, kinds, signature, casting) : NO_LOOP;
+    PyObject *signature = dtype != NULL ? signature_of_dtype(table, dtype) : NULL;
+    const int row =
+        dtype == NULL || signature != NULL ? ask_numpy(table, kinds, signature, casting) : NO_LOOP;
     Py_XDECREF(signature);
     if (number >= 0) {
-        table->known_of_dtype = question | (uint32_t)(row + 1);
+        table->latest_question = question | (uint32_t)(row + 1);
     }
     return row;
 }
 
 int call_table_loop(struct call_table *table, const int kinds[], PyObject *dtype,
-                    PyObject *signature, PyObject *casting)
+                    PyObject *signature, PyObject *casting, NPY_CASTING rule)
 {
-    if (dtype != NULL) {
-        return loop_of_dtype(table, kinds, dtype, casting);
+    if (dtype != NULL || (casting != NULL && signature == NULL)) {
+        return loop_of_question(table, kinds, dtype, casting, rule);
     }
-    if (table->inputs > 2 || table->loops > SCHAR_MAX || signature != NULL || casting != NULL) {
+    if (signature != NULL || table->inputs > 2 || table->loops > SCHAR_MAX) {
         return ask_numpy(table, kinds, signature, casting);
     }
     _Atomic signed char *known = &table->known[kinds[0]][table->inputs == 2 ? kinds[1] : 0];

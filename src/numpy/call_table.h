@@ -40,17 +40,17 @@ struct call_table {
     struct loop *converting; /* those of rows that convert; NULL: there are none */
     /* Loops by kinds of inputs, as far as NumPy was asked. */
     _Atomic signed char known[INPUT_KINDS][INPUT_KINDS];
-    _Atomic uint32_t known_of_dtype; /* the latest with `dtype=`, see there */
+    _Atomic uint32_t latest_question; /* with `dtype=` or `casting=`, see there */
 };
 
 /* Fills the table of `ufunc`: from its loops, or, if it is one of ours, as a product. -1 with an
  * exception. */
 int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct loop *loops);
 /* The inner loop, a row of the type table, that NumPy would run for inputs of these kinds, and, unless they
- * are NULL, the call's `dtype=`, `signature=` and `casting=`; -1 where threads may not run it, or where NumPy
- * raises. */
+ * are NULL, the call's `dtype=`, `signature=` and `casting=`, which is `rule`; -1 where threads may not run it, or
+ * where NumPy raises. */
 int call_table_loop(struct call_table *table, const int kinds[], PyObject *dtype,
-                    PyObject *signature, PyObject *casting);
+                    PyObject *signature, PyObject *casting, NPY_CASTING rule);
 void call_table_release(struct call_table *table);
 
 #endif

@@ -295,8 +295,9 @@ static const char *why_not_axes(struct reduction_plan *plan, const struct reduct
     const bool is_short = PyArray_NBYTES(array) < REDUCTION_SHORT_BYTES;
     const npy_intp rows = size_from(&plan->reduction.repeated, 0);
     const bool is_copy = rows * size_from(&plan->reduction.inner, 0) == 1;
-    const bool is_short_row = is_short && plan->reduction.kept.count <= 1;
-    if (is_copy && (!is_short_row || plan->reduction.kernel->alone_changes)) {
+    const bool gains = PyArray_SIZE(array) < reduction_short_loop() &&
+                       plan->reduction.kept.count <= 1 && !plan->reduction.kernel->alone_changes;
+    if (is_copy && !gains) {
         return "a copy";
     }
     if (is_short) {

@@ -74,8 +74,9 @@ static bool casts_are_usual(const struct resolved_arguments *arguments, int loop
 static int find_loop(const struct resolved_arguments *arguments)
 {
     const struct call_table *table = arguments->table;
-    const int loop = call_table_loop((struct call_table *)table, arguments->kind, arguments->dtype,
-                                     arguments->signature, arguments->casting);
+    const int loop =
+        call_table_loop((struct call_table *)table, arguments->kind, arguments->dtype,
+                        arguments->signature, arguments->casting, arguments->casting_rule);
     PyErr_Clear();
     return loop >= 0 && casts_are_usual(arguments, loop) ? loop : -1;
 }
@@ -155,15 +156,20 @@ static bool fits_pieces(const struct resolved_arguments *arguments, int loop,
         .table = table,
         .row = row,
         .mask = arguments->mask,
-        .is_resolved = true,
         .order = arguments->order,
     };
+    bool converts = false;
     for (int i = 0; i < table->inputs; i++) {
         if (!read_input(arguments, call, i)) {
             return false;
         }
+        converts = converts || call->convert[i] != NULL;
     }
-    return read_converted_output(arguments, call);
+    const bool fits = read_converted_output(arguments, call);
+    /* Else it is a call like any other, after all. */
+    call->is_resolved =
+        converts || call->convert[table->inputs] != NULL || call->order != NPY_KEEPORDER;
+    return fits;
 }
 
 /* ---- in ranges of NumPy's iterator ---- */
