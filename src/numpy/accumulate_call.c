@@ -138,14 +138,16 @@ static bool read_axes(struct accumulate_plan *plan, PyArrayObject *out)
 
 /* ---- carried out ---- */
 
-/* Whether no elements of other lines are closer to each other than those of one line. */
+/* Whether no elements of other lines are closer to each other in the output than those of one line: its axes are in
+ * the array's order, and in C's where the array is repeated. */
 static bool lies_along(PyArrayObject *array, int axis)
 {
-    const npy_intp step = Py_ABS(PyArray_STRIDE(array, axis));
+    const npy_intp along = Py_ABS(PyArray_STRIDE(array, axis));
     bool is_nearest = true;
     for (int i = 0; i < PyArray_NDIM(array) && is_nearest; i++) {
+        const npy_intp step = Py_ABS(array_step(array, i));
         is_nearest =
-            i == axis || PyArray_DIM(array, i) == 1 || Py_ABS(PyArray_STRIDE(array, i)) >= step;
+            i == axis || PyArray_DIM(array, i) == 1 || (step == 0 ? i < axis : step >= along);
     }
     return is_nearest;
 }

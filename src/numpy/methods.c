@@ -135,7 +135,8 @@ static PyObject *reduce_or_leave(PyObject *clone, PyObject *called, PyObject *co
     reduction_plan_reduce(&plan, clone_reduction_op(clone), &arguments);
     const bool has_start = arguments.initial != NULL || arguments.where != NULL;
     if (has_start && plan.way == REDUCE_BY_KERNELS && !reduction_plan_start(&plan)) {
-        plan.way = REDUCE_BY_LOOPS;
+        const bool is_short = PyArray_SIZE(arguments.array) < reduction_short_loop();
+        plan.way = is_short ? REDUCE_BY_NUMPY : REDUCE_BY_LOOPS;
         plan.reason = "initial= or where=";
     }
     reduction_reason = plan.reason;
@@ -148,7 +149,8 @@ static PyObject *reduce_or_leave(PyObject *clone, PyObject *called, PyObject *co
         reduction_reason = "no memory, or zeros of both signs";
     }
     /* NumPy's ufunc must not see arguments that may be anything. */
-    const bool is_numpys = plan.way == REDUCE_BY_NUMPY && !has_start;
+    const bool is_numpys =
+        plan.way == REDUCE_BY_NUMPY && (!has_start || are_ordinary(args, count, keywords));
     return numpy_reduce(is_numpys ? clone_original(clone) : clone, args, count, keywords);
 }
 

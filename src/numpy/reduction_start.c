@@ -2,6 +2,7 @@
  * some are, NumPy begins with the identity, unless an initial value is given. */
 #include "reduction_start.h"
 
+#include "engine/reduction_cutoffs.h"
 #include "kernels/kernels.h"
 
 #include <string.h>
@@ -109,6 +110,15 @@ static bool find_mask_steps(struct masked_reduction *masked, PyArrayObject *arra
     return is_like;
 }
 
+/* Elements one below the other are read column by column, which takes long where caches do not hold them. */
+static bool masked_columns_gain(const struct reduction *reduction, PyArrayObject *array)
+{
+    const npy_intp columns = size_from(&reduction->kept, 0), n = PyArray_SIZE(array);
+    return PyArray_NBYTES(array) < REDUCTION_SHORT_BYTES &&
+           columns * REDUCTION_MASKED_COLUMN_NS <
+               REDUCTION_MASKED_CALL_NS + n * REDUCTION_MASKED_ELEMENT_NS;
+}
+
 static bool read_mask(struct reduction_plan *plan)
 {
     const struct reduction *reduction = &plan->reduction;
@@ -138,8 +148,7 @@ static bool read_mask(struct reduction_plan *plan)
         return reduction->inner.count == 1 && reduction->repeated.count == 0 &&
                reduction->inner_call == reduction->inner.axis[0].n;
     }
-    /* Elements one below the other would be read column by column. */
-    if (reduction->inner.count == 0) {
+    if (reduction->inner.count == 0 && !masked_columns_gain(reduction, array)) {
         return false;
     }
     plan->neutral = plan->start;
