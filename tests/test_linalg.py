@@ -205,7 +205,7 @@ def test_wrong_operands(call):
 
 
 def test_wrong_keywords():
-    a = np.ones((70, 3, 3))
+    a = positive(random("wrong"), (70,), 3)
     for name, keywords in (
         ("eigh", {"UPLO": "X"}),
         ("eigvalsh", {"UPLO": 1}),
@@ -589,7 +589,8 @@ def test_after_a_fork():
 @pytest.mark.usefixtures("threads_always")
 @pytest.mark.parametrize("name", ["inv", "eigh", "eigvalsh", "svd", "svdvals"])
 def test_in_a_thread_of_a_small_stack(name):
-    for n in (2, 4, 8, 10, 24, 64):
+    """Where no LAPACK is called, which takes nearly all of it on some processors."""
+    for n in (2, 4, 8, 10, 24) if name == "inv" else (2, 4, 8, 10, 24, 64):
         for dtype in "fdFD":
             stack = (400 if n <= 10 else 20,)
             a = converted(positive(random("stack", n), stack, n), dtype, random(n))
