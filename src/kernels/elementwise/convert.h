@@ -137,30 +137,29 @@ INLINE double half_to_double(uint16_t half)
     return value;
 }
 
-/* The halves of one block, contiguous: where they lie, or gathered. */
-INLINE const uint16_t *block_of(const char *from, ptrdiff_t step, uint16_t gathered[HALF_BLOCK],
-                                ptrdiff_t n)
+/* The halves of one block: where they lie, or followed by zeros. */
+INLINE const uint16_t *block_of(const uint16_t *from, uint16_t padded[HALF_BLOCK], ptrdiff_t n)
 {
-    if (n == HALF_BLOCK && step == sizeof(uint16_t)) {
-        return (const uint16_t *)from;
+    if (n == HALF_BLOCK) {
+        return from;
     }
-    memset(gathered, 0, HALF_BLOCK * sizeof gathered[0]);
+    memset(padded, 0, HALF_BLOCK * sizeof padded[0]);
     for (ptrdiff_t i = 0; i < n; i++) {
-        gathered[i] = *(const uint16_t *)(from + i * step);
+        padded[i] = from[i];
     }
-    return gathered;
+    return padded;
 }
 
-/* `target` and its conversion from half. */
+/* `target` and its conversion from half. Strided halves are gathered for many blocks: a vector that is loaded
+ * waits for what has just been stored in pieces. */
 #define DEFINE(target, to_type, of_half)                                                           \
-    static void convert_float16_##target(const char *from, ptrdiff_t step, void *to, ptrdiff_t n)  \
+    static void convert_halves_##target(const uint16_t *from, to_type *next, ptrdiff_t n)          \
     {                                                                                              \
-        to_type *next = to;                                                                        \
-        for (ptrdiff_t count; n > 0; n -= count, next += count, from += count * step) {            \
-            uint16_t gathered[HALF_BLOCK];                                                         \
+        for (ptrdiff_t count; n > 0; n -= count, next += count, from += count) {                   \
+            uint16_t padded[HALF_BLOCK];                                                           \
             float single[HALF_BLOCK];                                                              \
             count = n < HALF_BLOCK ? n : HALF_BLOCK;                                               \
-            const uint16_t *half = block_of(from, step, gathered, count);                          \
+            const uint16_t *half = block_of(from, padded, count);                                  \
             if (has_signaling(half)) {                                                             \
                 for (ptrdiff_t i = 0; i < count; i++) {                                            \
                     next[i] = of_half(half[i]);                                                    \
@@ -174,6 +173,22 @@ INLINE const uint16_t *block_of(const char *from, ptrdiff_t step, uint16_t gathe
             for (ptrdiff_t i = 0; count < HALF_BLOCK && i < count; i++) {                          \
                 next[i] = single[i];                                                               \
             }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
+    static void convert_float16_##target(const char *from, ptrdiff_t step, void *to, ptrdiff_t n)  \
+    {                                                                                              \
+        uint16_t gathered[GATHERED_ELEMENTS];                                                      \
+        to_type *next = to;                                                                        \
+        if (step == sizeof(uint16_t)) {                                                            \
+            convert_halves_##target((const uint16_t *)from, next, n);                              \
+            return;                                                                                \
+        }                                                                                          \
+        for (ptrdiff_t count; n > 0; n -= count, next += count, from += count * step) {            \
+            count = n < GATHERED_ELEMENTS ? n : GATHERED_ELEMENTS;                                 \
+            for (ptrdiff_t i = 0; i < count; i++) {                                                \
+                gathered[i] = *(const uint16_t *)(from + i * step);                                \
+            }                                                                                      \
+            convert_halves_##target(gathered, next, count);                                        \
         }                                                                                          \
     }
 DEFINE(float32, float, half_to_float)
