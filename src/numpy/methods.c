@@ -135,8 +135,8 @@ static PyObject *reduce_or_leave(PyObject *clone, PyObject *called, PyObject *co
     reduction_plan_reduce(&plan, clone_reduction_op(clone), &arguments);
     const bool has_start = arguments.initial != NULL || arguments.where != NULL;
     if (has_start && plan.way == REDUCE_BY_KERNELS && !reduction_plan_start(&plan)) {
-        const bool is_short = PyArray_SIZE(arguments.array) < reduction_short_loop();
-        plan.way = is_short ? REDUCE_BY_NUMPY : REDUCE_BY_LOOPS;
+        plan.way = PyArray_SIZE(arguments.array) < reduction_short_loop() ? REDUCE_BY_NUMPY
+                                                                          : REDUCE_BY_LOOPS;
         plan.reason = "initial= or where=";
     }
     reduction_reason = plan.reason;
@@ -227,7 +227,7 @@ static bool is_short(const struct method *method, PyObject *clone, PyObject *cal
     }
     PyArrayObject *array = (PyArrayObject *)args[0];
     const bool is_numpys = method == &method_reduce
-                               ? reduction_is_numpys(clone_reduction_op(clone), array)
+                               ? reduction_is_short(clone_reduction_op(clone), array)
                                : PyArray_SIZE(array) < reduction_short_loop();
     return is_numpys && (called != clone || are_ordinary(args, count, keywords));
 }

@@ -365,7 +365,7 @@ npy_intp reduction_short_loop(void)
     return forced != 0 ? Py_MIN(forced, REDUCTION_LOOP_ELEMENTS) : REDUCTION_LOOP_ELEMENTS;
 }
 
-bool reduction_is_numpys(const struct reduction_op *op, PyArrayObject *array)
+bool reduction_is_short(const struct reduction_op *op, PyArrayObject *array)
 {
     const npy_intp n = PyArray_SIZE(array);
     const struct reduction_kernel *kernel = kernel_of(op, PyArray_TYPE(array));
@@ -381,7 +381,7 @@ void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_o
     plan->reduction.onto = plan->has_start = false;
     plan->masked.mask = NULL;
     plan->reduction.kernel = NULL;
-    if (is_numpys(arguments) && reduction_is_numpys(op, arguments->array)) {
+    if (is_numpys(arguments) && reduction_is_short(op, arguments->array)) {
         plan->reason = "no kernel";
         plan->way = REDUCE_BY_NUMPY;
         return;

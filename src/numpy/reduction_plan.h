@@ -30,7 +30,7 @@ enum reduction_way {
 npy_intp reduction_short_loop(void);
 
 /* Whether NumPy reduces an array as fast: a short one, for whose elements there is no kernel. */
-bool reduction_is_numpys(const struct reduction_op *op, PyArrayObject *array);
+bool reduction_is_short(const struct reduction_op *op, PyArrayObject *array);
 
 struct reduction_plan {
     enum reduction_way way;
