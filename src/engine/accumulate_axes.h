@@ -32,10 +32,10 @@ struct accumulation_cut {
     ptrdiff_t slices; /* units along that axis */
     ptrdiff_t units, chunk;
 };
+struct accumulation_cut accumulate_cut(const struct accumulated_axes *axes);
+
 /* Whether a line's input and output span so little memory that rows across such lines are computed faster. */
 bool accumulate_spans_little(struct axis along);
-
-struct accumulation_cut accumulate_cut(const struct accumulated_axes *axes);
 
 void accumulate_axes(const struct accumulated_axes *axes, const struct accumulation_cut *cut);
 

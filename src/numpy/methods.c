@@ -41,10 +41,9 @@ static bool are_ordinary(PyObject *const *args, Py_ssize_t count, PyObject *keyw
  * for one element each. */
 static PyObject *at(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
-    bool plain = true;
+    const bool plain = are_ordinary(args, count, NULL);
     PyObject *all = PyTuple_New(count);
     for (Py_ssize_t i = 0; i < count && all != NULL; i++) {
-        plain = plain && operands_is_ordinary(args[i]);
         PyTuple_SET_ITEM(all, i, Py_NewRef(args[i]));
     }
     struct options_scope scope;
@@ -65,13 +64,9 @@ static PyObject *outer_by_call(PyObject *self, PyObject *const *args, Py_ssize_t
     const Py_ssize_t all = count + (keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0);
     PyObject *of_call[MOST_ARGUMENTS];
     if (count != 2 || all > MOST_ARGUMENTS || ufunc->nin != 2 || ufunc->core_enabled ||
-        !PyArray_CheckExact(args[0]) || !PyArray_CheckExact(args[1])) {
+        !PyArray_CheckExact(args[0]) || !PyArray_CheckExact(args[1]) ||
+        !are_ordinary(args + count, 0, keywords)) {
         return NULL;
-    }
-    for (Py_ssize_t i = 2; i < all; i++) {
-        if (!operands_is_ordinary(args[i])) {
-            return NULL;
-        }
     }
     PyArrayObject *first = (PyArrayObject *)args[0];
     const int ndim = PyArray_NDIM(first), others = PyArray_NDIM((PyArrayObject *)args[1]);
@@ -236,9 +231,8 @@ static PyObject *run_or_check(const struct method *method, PyObject *clone, PyOb
                               PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
     const bool is_checked = check_is_on();
-    if ((is_checked && check_is_inside()) ||
-        (!is_checked && !profile_is_on() &&
-         is_short(method, clone, called, args, count, keywords))) {
+    if (is_checked ? check_is_inside()
+                   : !profile_is_on() && is_short(method, clone, called, args, count, keywords)) {
         reduction_reason = "short";
         return (*method->numpys)(clone_original(clone), args, count, keywords);
     }
