@@ -99,16 +99,16 @@ static const struct operation {
     bool ties; /* of zeros: which of both is NumPy's result depends on its order */
     bool alone_changes;
 } operations[] = {
-    {"maximum", "biuf", 1, .ties = true},
-    {"minimum", "biuf", 0, .ties = true},
-    {"fmax", "biuf", 1, .ties = true},
-    {"fmin", "biuf", 0, .ties = true},
-    {"logical_or", "b", 1},
-    {"logical_and", "b", 0},
-    {"bitwise_or", "biu", 1},
-    {"bitwise_and", "biu", 0},
-    {"bitwise_xor", "biu", -1},
-    {"gcd", "iu", -1, .alone_changes = true},
+    {"maximum", "biuf", .final = 1, .ties = true},
+    {"minimum", "biuf", .final = 0, .ties = true},
+    {"fmax", "biuf", .final = 1, .ties = true},
+    {"fmin", "biuf", .final = 0, .ties = true},
+    {"logical_or", "b", .final = 1},
+    {"logical_and", "b", .final = 0},
+    {"bitwise_or", "biu", .final = 1},
+    {"bitwise_and", "biu", .final = 0},
+    {"bitwise_xor", "biu", .final = -1},
+    {"gcd", "iu", .final = -1, .alone_changes = true},
 };
 
 static const struct operation *operation_of(const char *name)
