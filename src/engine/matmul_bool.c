@@ -1,4 +1,5 @@
-/* Up to MOST_DOT_ROWS rows of a are not packed in advance: most sums end at the first true product. */
+/* Most sums end at one of the first true products. So up to MOST_DOT_ROWS rows of a are not packed in advance, and
+ * of more only the first word, as long as it may be enough. */
 #include "matmul_bool.h"
 
 #include "matmul_cutoffs.h"
@@ -6,7 +7,8 @@
 #include "sizes.h"
 #include "threads/region.h"
 
-enum { CHUNK_ROWS = 8, CHUNK_COLUMNS = 64, WORD = 64, NEAR_WORDS = COPY_TO_STACK_BYTES / 8 };
+enum { CHUNK_ROWS = 8, CHUNK_COLUMNS = 64, WORD = 64, LEAST_K_TO_LOOK = 8 * WORD };
+enum { NEAR_WORDS = COPY_TO_STACK_BYTES / 8 };
 
 /* A matrix, and its rows as bits. */
 struct bit_rows {
@@ -20,12 +22,26 @@ struct bits_run {
     const struct matmul_bits *kernel;
     const struct product *x;
     struct bit_rows a, b;
+    bool ends_at_false;
+    _Atomic bool has_false; /* the result */
 };
 
 static struct bit_rows rows_of(const struct matmul_bits *kernel, const struct strided *from,
                                ptrdiff_t rows, ptrdiff_t columns)
 {
     return (struct bit_rows){kernel, from, rows, columns, ceiling(columns, WORD), NULL};
+}
+
+/* Of the first k. */
+static struct bits_run run_of(const struct matmul_bits *kernel, const struct product *x,
+                              ptrdiff_t k)
+{
+    return (struct bits_run){
+        .kernel = kernel,
+        .x = x,
+        .a = rows_of(kernel, &x->a, x->m, k),
+        .b = rows_of(kernel, &x->b, k, x->n),
+    };
 }
 
 static void pack(void *context, ptrdiff_t first, ptrdiff_t count)
@@ -48,10 +64,14 @@ static void pack_on_threads(const struct policy *policy, struct bit_rows *x, int
 
 static void multiply(void *context, ptrdiff_t first, ptrdiff_t count)
 {
-    const struct bits_run *run = context;
-    const ptrdiff_t row = first * CHUNK_ROWS;
-    run->kernel->multiply(run->a.bits, run->a.words, run->b.bits, run->b.words, run->x, row,
-                          size_min(count * CHUNK_ROWS, run->x->m - row));
+    struct bits_run *run = context;
+    for (ptrdiff_t i = first; i < first + count && !(run->ends_at_false && run->has_false); i++) {
+        const ptrdiff_t row = i * CHUNK_ROWS;
+        if (!run->kernel->multiply(run->a.bits, run->a.words, run->b.bits, run->b.words, run->x,
+                                   row, size_min(CHUNK_ROWS, run->x->m - row))) {
+            run->has_false = true;
+        }
+    }
 }
 
 static bool run_packed(const struct policy *policy, struct bits_run *run, int threads)
@@ -69,6 +89,17 @@ static bool run_packed(const struct policy *policy, struct bits_run *run, int th
     region_run_ranges(policy, threads, ceiling(run->x->m, CHUNK_ROWS), 0, multiply, run);
     workspace_give_back(workspace);
     return true;
+}
+
+static bool is_decided_by_first_word(const struct policy *policy, const struct matmul_bits *kernel,
+                                     const struct product *x, int threads)
+{
+    if (x->k < LEAST_K_TO_LOOK) {
+        return false;
+    }
+    struct bits_run run = run_of(kernel, x, WORD);
+    run.ends_at_false = true;
+    return run_packed(policy, &run, threads) && !run.has_false;
 }
 
 static void run_directly(const struct matmul_bits *kernel, struct product x)
@@ -120,11 +151,11 @@ double matmul_bool_ns(const struct product *x)
 void matmul_bool(const struct policy *policy, const struct matmul_bits *kernel,
                  const struct product *x, int threads)
 {
-    struct bits_run run = {kernel, x, rows_of(kernel, &x->a, x->m, x->k),
-                           rows_of(kernel, &x->b, x->k, x->n)};
+    struct bits_run run = run_of(kernel, x, x->k);
     if (is_few_dots(x)) {
         region_run_ranges(policy, threads, ceiling(x->n, CHUNK_COLUMNS), 0, dots, &run);
-    } else if (x->m <= MOST_DOT_ROWS || !run_packed(policy, &run, threads)) {
+    } else if (x->m <= MOST_DOT_ROWS || !(is_decided_by_first_word(policy, kernel, x, threads) ||
+                                          run_packed(policy, &run, threads))) {
         run_directly(kernel, *x);
     }
 }

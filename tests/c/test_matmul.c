@@ -380,7 +380,14 @@ static void compare_bits(const struct matmul_bits *kernel, const char *isa, enum
         const ptrdiff_t a_words = (k + 63) / 64, b_words = (n + 63) / 64;
         kernel->pack((uint64_t *)panel_a, a_words, x.a.data, x.a.row_step, x.a.column_step, m, k);
         kernel->pack((uint64_t *)panel_b, b_words, x.b.data, x.b.row_step, x.b.column_step, k, n);
-        kernel->multiply((uint64_t *)panel_a, a_words, (uint64_t *)panel_b, b_words, &x, 0, m);
+        const bool all_true =
+            kernel->multiply((uint64_t *)panel_a, a_words, (uint64_t *)panel_b, b_words, &x, 0, m);
+        bool expected_true = true;
+        for (ptrdiff_t i = 0; i < m * n; i++) {
+            expected_true =
+                expected_true && x.c.data[i / n * x.c.row_step + i % n * x.c.column_step] == 1;
+        }
+        expect(all_true == expected_true, "%s bool: all true is %d", isa, all_true);
     } else if (way == DOTS) {
         kernel->dots(&x, (uint64_t *)panel_a);
     } else {

@@ -86,11 +86,12 @@ INLINE void or_rows(uint64_t *sum, const uint64_t *a, ptrdiff_t a_words, const u
     }
 }
 
-static void multiply_bits(const uint64_t *a, ptrdiff_t a_words, const uint64_t *b,
+static bool multiply_bits(const uint64_t *a, ptrdiff_t a_words, const uint64_t *b,
                           ptrdiff_t b_words, const struct product *x, ptrdiff_t first_row,
                           ptrdiff_t rows)
 {
     enum { WIDTH = 8 };
+    uint64_t all = ~(uint64_t)0;
     for (ptrdiff_t row = first_row; row < first_row + rows; row++) {
         for (ptrdiff_t word = 0; word < b_words; word += WIDTH) {
             const ptrdiff_t width = b_words - word < WIDTH ? b_words - word : WIDTH;
@@ -112,9 +113,11 @@ static void multiply_bits(const uint64_t *a, ptrdiff_t a_words, const uint64_t *
                 const ptrdiff_t left = x->n - 64 * (word + i);
                 unpack_bits(to + 64 * i * x->c.column_step, x->c.column_step, sum[i],
                             left < 64 ? left : 64);
+                all &= sum[i];
             }
         }
     }
+    return all == ~(uint64_t)0;
 }
 
 /* Dot products with up to 16 rows of a, 64 k at a time. Where many elements are true, the first 16 decide nearly
@@ -226,6 +229,13 @@ static void row_of_any(const struct product *x, const char *a, char *c)
     ptrdiff_t count = elements_met(x, a, 0, at, met);
     const ptrdiff_t first[TOGETHER] = {met[0], met[1], met[2], met[3]};
     const char *b = x->b.data;
+    if (at == k && count <= TOGETHER) {
+        const int wanted = count > 0 ? ~0 : 0;
+        for (ptrdiff_t column = 0; column < n; column++, b += b_step) {
+            c[column * c_step] = (any_of_met(b, first) & wanted) != 0;
+        }
+        return;
+    }
     ptrdiff_t alone = 0; /* columns that the first one decides */
     for (ptrdiff_t column = 0; column < n; column++, b += b_step) {
         int any = count > 0 ? b[first[0]] : 0;

@@ -17,8 +17,8 @@ struct matmul_bits {
     /* Packs rows whose elements are `step` apart; the bits past `count` are zero. */
     void (*pack)(uint64_t *bits, ptrdiff_t words, const char *from, ptrdiff_t row, ptrdiff_t step,
                  ptrdiff_t rows, ptrdiff_t count);
-    /* Computes all columns of `rows` rows of c. */
-    void (*multiply)(const uint64_t *a, ptrdiff_t a_words, const uint64_t *b, ptrdiff_t b_words,
+    /* Computes all columns of `rows` rows of c. Whether all of their elements are true. */
+    bool (*multiply)(const uint64_t *a, ptrdiff_t a_words, const uint64_t *b, ptrdiff_t b_words,
                      const struct product *x, ptrdiff_t first_row, ptrdiff_t rows);
     /* The whole product for at most MOST_DOT_ROWS rows of a, where k is contiguous in b. `room` takes
      * the packed rows of a, one word of each row after the other. */
