@@ -101,6 +101,11 @@ def test_operations_without_order_are_numpys(seed, reductions, request):
     assert reductions()[0] > 0 or not (has_methods and always)
 
 
+# Along the elements of results, and across rows, of more columns than are summed at once, too.
+LAYOUTS = [((-1,), -1), ((3, -1), -1), ((600, -1), -1)]
+LAYOUTS += [((600, -1), 0), ((60, -1), 0), ((-1, 3), 0), ((20, 30, -1), 1), ((20, 30, -1), (0, 1))]
+
+
 @pytest.mark.parametrize("dtype", INTEGERS + FLOATS)
 def test_threads_do_not_change_bits(dtype):
     x = random_array((600_000,), dtype)
@@ -108,14 +113,15 @@ def test_threads_do_not_change_bits(dtype):
     masks = [rng.random(x.size) < share for share in (0.5, 0.999, 2)]
     masks.append(np.repeat(rng.random(40) < 0.5, 15_000))  # runs that cross many blocks
     for mask in masks:
-        for shape in ((x.size,), (3, -1), (600, -1)):
+        for shape, axis in LAYOUTS:
             a, m = x.reshape(shape), mask.reshape(shape)
             with np.errstate(all="ignore"):
-                expected = np.add.reduce(a, axis=-1, where=m, initial=1)
+                expected = np.add.reduce(a, axis=axis, where=m, initial=1)
                 for threads in THREADS:
                     with nc.config(threads=threads):
-                        result = nc.add.reduce(a, axis=-1, where=m, initial=1)
-                    assert same_bits(np.asarray(result), np.asarray(expected)), (shape, threads)
+                        result = nc.add.reduce(a, axis=axis, where=m, initial=1)
+                    about = (shape, axis, threads)
+                    assert same_bits(np.asarray(result), np.asarray(expected)), about
 
 
 @pytest.mark.usefixtures("threads_always")  # maximum on one thread is NumPy's

@@ -1,7 +1,8 @@
-/* Where the order does not matter, pieces are copied with something neutral in the place of what is masked:
- * that takes no branches. Else sums of runs are computed by all threads, and added to the result by one. */
+/* Where the order does not matter, and across rows, pieces are copied with something neutral in the place of what is
+ * masked: that takes no branches. Else sums of runs are computed by all threads, and added to the result by one. */
 #include "masked_reduction.h"
 
+#include "kernels/copy/blend.h"
 #include "kernels/copy/find_bool.h"
 #include "memory/workspace.h"
 #include "reduction_cutoffs.h"
@@ -10,18 +11,48 @@
 
 enum {
     MOST_SUM_BYTES = 16, /* of one sum */
+    COLUMN_BYTES = 4096, /* of a piece of rows, and of the sums of its columns */
     RUN_BLOCK = 8192,    /* elements whose runs a thread sums at a time */
     ROUND_BLOCKS = 64,   /* blocks whose sums are in memory */
 };
 
 struct masked_split {
     const struct masked_reduction *masked;
-    struct axes reduced; /* of elements whose order does not matter */
-    ptrdiff_t results;   /* or slices of columns */
+    struct axes reduced; /* where something neutral is computed */
+    ptrdiff_t columns;   /* results of the fastest kept axis that a block computes together, */
+    ptrdiff_t slices;    /* and how often */
     ptrdiff_t cuts;      /* blocks of each result, */
     char *partials;      /* which have sums of their own if there are several */
     void (*run)(const struct masked_split *split, ptrdiff_t block);
 };
+
+/* The results of a block. */
+struct columns {
+    ptrdiff_t n, step, out_step;
+    const char *data;
+    char *out;
+};
+
+static struct columns columns_of(const struct masked_split *split, ptrdiff_t block)
+{
+    const struct reduction *reduction = &split->masked->reduction;
+    const struct axis axis = fastest(&reduction->kept);
+    const ptrdiff_t result = block / split->cuts, first = result % split->slices * split->columns;
+    const ptrdiff_t others = result / split->slices;
+    return (struct columns){
+        .n = size_min(split->columns, axis.n - first),
+        .step = axis.step,
+        .out_step = axis.out_step,
+        .data = reduction->data + first * axis.step + offset_of(&reduction->kept, 1, others, false),
+        .out =
+            reduction->out + first * axis.out_step + offset_of(&reduction->kept, 1, others, true),
+    };
+}
+
+static ptrdiff_t results_of(const struct masked_split *split)
+{
+    return size_from(&split->masked->reduction.kept, 1) * split->slices;
+}
 
 /* A step of the mask, of one of the elements. */
 static ptrdiff_t mask_step_of(const struct masked_reduction *masked, ptrdiff_t step)
@@ -36,46 +67,10 @@ static const char *mask_of(const struct masked_reduction *masked, const char *da
 
 /* ---- neutral elements ---- */
 
-/* Without branches, which random masks would mispredict. Steps are constants where it is inlined. */
-#define BLEND(type)                                                                                \
-    INLINE void blend_##type(type *to, const char *from, ptrdiff_t step, const char *mask,         \
-                             ptrdiff_t mask_step, type neutral, ptrdiff_t n)                       \
-    {                                                                                              \
-        for (ptrdiff_t i = 0; i < n; i++) {                                                        \
-            const type kept = (type) - (type)(mask[i * mask_step] != 0);                           \
-            const type item = *(const type *)(from + i * step);                                    \
-            to[i] = (type)((item & kept) | (neutral & (type)~kept));                               \
-        }                                                                                          \
-    }
-BLEND(uint8_t)
-BLEND(uint16_t)
-BLEND(uint32_t)
-BLEND(uint64_t)
-
-/* Elements that are contiguous then, with `neutral` where the mask is false. */
-static void blend_items(size_t size, char *to, const char *from, ptrdiff_t step, const char *mask,
-                        ptrdiff_t mask_step, const char *neutral, ptrdiff_t n)
+static char *partials_of(const struct masked_split *split, ptrdiff_t block)
 {
-#define BLEND_ANY(type)                                                                            \
-    if (step == (ptrdiff_t)sizeof(type) && mask_step == 1) {                                       \
-        blend_##type((type *)to, from, sizeof(type), mask, 1, *(const type *)neutral, n);          \
-    } else {                                                                                       \
-        blend_##type((type *)to, from, step, mask, mask_step, *(const type *)neutral, n);          \
-    }
-    switch (size) { /* kernels that reduce in any order have no larger items */
-    case 1:
-        BLEND_ANY(uint8_t)
-        break;
-    case 2:
-        BLEND_ANY(uint16_t)
-        break;
-    case 4:
-        BLEND_ANY(uint32_t)
-        break;
-    default:
-        BLEND_ANY(uint64_t)
-    }
-#undef BLEND_ANY
+    return split->partials +
+           (size_t)(block * split->columns) * split->masked->reduction.kernel->sum_size;
 }
 
 /* Of the elements of a result. */
@@ -92,17 +87,17 @@ static void run_pieces(const struct masked_split *split, ptrdiff_t block)
     const struct reduction *reduction = &masked->reduction;
     const struct reduction_kernel *kernel = reduction->kernel;
     const struct axis along = fastest(&split->reduced);
+    const struct columns column = columns_of(split, block);
     const ptrdiff_t item = (ptrdiff_t)kernel->item_size, length = REDUCTION_PIECE_BYTES / item;
     const ptrdiff_t pieces = ceiling(along.n, length), all = pieces_of(split);
-    const ptrdiff_t result = block / split->cuts, cut = block % split->cuts;
-    const char *data = reduction->data + offset_of(&reduction->kept, 0, result, false);
+    const ptrdiff_t cut = block % split->cuts;
     const ptrdiff_t begin = all * cut / split->cuts, end = all * (cut + 1) / split->cuts;
     _Alignas(LINE_BYTES) char piece[REDUCTION_PIECE_BYTES], sum[MOST_SUM_BYTES],
         total[MOST_SUM_BYTES];
     for (ptrdiff_t i = begin; i < end; i++) {
         const ptrdiff_t first = i % pieces * length, n = size_min(length, along.n - first);
         const char *from =
-            data + first * along.step + offset_of(&split->reduced, 1, i / pieces, false);
+            column.data + first * along.step + offset_of(&split->reduced, 1, i / pieces, false);
         blend_items(kernel->item_size, piece, from, along.step, mask_of(masked, from),
                     mask_step_of(masked, along.step), masked->neutral, n);
         kernel->reduce_each(kernel, piece, item, n, 0, 1, i > begin ? sum : total);
@@ -111,22 +106,100 @@ static void run_pieces(const struct masked_split *split, ptrdiff_t block)
         }
     }
     if (split->cuts > 1) {
-        memcpy(split->partials + (size_t)block * kernel->sum_size, total, kernel->sum_size);
+        memcpy(partials_of(split, block), total, kernel->sum_size);
     } else {
-        kernel->store(kernel, total, 1,
-                      reduction->out + offset_of(&reduction->kept, 0, result, true), 0,
-                      reduction->out_size, true);
+        kernel->store(kernel, total, 1, column.out, 0, reduction->out_size, true);
+    }
+}
+
+/* One row: each run of true elements by itself. */
+static void add_runs(const struct reduction_kernel *kernel, const char *from, ptrdiff_t step,
+                     const char *mask, ptrdiff_t mask_step, ptrdiff_t n, char *sums)
+{
+    ptrdiff_t first = find_bool_from(true, mask, mask_step, 0, n);
+    while (first < n) {
+        const ptrdiff_t end = find_bool_from(false, mask, mask_step, first, n);
+        kernel->reduce_rows(kernel, from + first * step, 0, 1, step, end - first, false, true,
+                            sums + (size_t)first * kernel->sum_size);
+        first = find_bool_from(true, mask, mask_step, end, n);
+    }
+}
+
+/* Whether results are themselves the sums of their columns. */
+static bool sums_in_place(const struct reduction *reduction)
+{
+    const struct reduction_kernel *kernel = reduction->kernel;
+    return !kernel->any_order && kernel->sum_size == kernel->item_size &&
+           fastest(&reduction->kept).out_step == (ptrdiff_t)kernel->sum_size;
+}
+
+/* Some rows of columns, by runs of true elements if the first row has few of them. */
+static void add_rows(const struct masked_split *split, const struct columns *columns, ptrdiff_t row,
+                     ptrdiff_t rows, char *sums)
+{
+    const struct masked_reduction *masked = split->masked;
+    const struct reduction_kernel *kernel = masked->reduction.kernel;
+    const ptrdiff_t item = (ptrdiff_t)kernel->item_size, n = columns->n, step = columns->step;
+    const ptrdiff_t mask_step = mask_step_of(masked, step), most = COLUMN_BYTES / item;
+    _Alignas(LINE_BYTES) char piece[COLUMN_BYTES];
+    bool by_runs = false;
+    for (ptrdiff_t i = 0; i < rows; i++) {
+        const char *from = columns->data + offset_of(&split->reduced, 0, row + i, false);
+        const char *mask = mask_of(masked, from);
+        by_runs = i > 0 ? by_runs
+                        : count_runs(mask, mask_step, n) * REDUCTION_MASKED_RUN_BYTES < n * item;
+        if (by_runs) {
+            add_runs(kernel, from, step, mask, mask_step, n, sums);
+        }
+        for (ptrdiff_t first = 0; first < n && !by_runs; first += most) {
+            const ptrdiff_t width = size_min(most, n - first);
+            blend_items(kernel->item_size, piece + i * n * item, from + first * step, step,
+                        mask + first * mask_step, mask_step, masked->neutral, width);
+            if (n > most) {
+                kernel->reduce_rows(kernel, piece, 0, 1, item, width, false, true,
+                                    sums + (size_t)first * kernel->sum_size);
+            }
+        }
+    }
+    if (!by_runs && n <= most) {
+        kernel->reduce_rows(kernel, piece, n * item, rows, item, n, false, true, sums);
+    }
+}
+
+/* Some columns. Floats are added one after the other, to what the result begins with. */
+static void run_columns(const struct masked_split *split, ptrdiff_t block)
+{
+    const struct reduction *reduction = &split->masked->reduction;
+    const struct reduction_kernel *kernel = reduction->kernel;
+    const struct columns columns = columns_of(split, block);
+    const ptrdiff_t n = columns.n, all = size_from(&split->reduced, 0);
+    const ptrdiff_t cut = block % split->cuts, end = all * (cut + 1) / split->cuts;
+    const ptrdiff_t most = size_max(1, COLUMN_BYTES / (n * (ptrdiff_t)kernel->item_size));
+    const bool in_order = !kernel->any_order, in_place = sums_in_place(reduction);
+    _Alignas(LINE_BYTES) char near[COLUMN_BYTES];
+    char *const sums = in_place ? columns.out : near;
+    if (!in_place) {
+        kernel->reduce_rows(kernel, in_order ? columns.out : split->masked->neutral, 0, 1,
+                            in_order ? columns.out_step : 0, n, false, false, sums);
+    }
+    for (ptrdiff_t row = all * cut / split->cuts; row < end; row += most) {
+        add_rows(split, &columns, row, size_min(most, end - row), sums);
+    }
+    if (split->cuts > 1) {
+        memcpy(partials_of(split, block), sums, (size_t)n * kernel->sum_size);
+    } else if (!in_place) {
+        kernel->store(kernel, sums, n, columns.out, columns.out_step, reduction->out_size,
+                      !in_order);
     }
 }
 
 static void store_partials(const struct masked_split *split)
 {
     const struct reduction *reduction = &split->masked->reduction;
-    const struct reduction_kernel *kernel = reduction->kernel;
-    for (ptrdiff_t result = 0; result < split->results; result++) {
-        kernel->store(kernel, split->partials + (size_t)(result * split->cuts) * kernel->sum_size,
-                      split->cuts, reduction->out + offset_of(&reduction->kept, 0, result, true), 0,
-                      reduction->out_size, true);
+    for (ptrdiff_t block = 0; block < results_of(split) * split->cuts; block++) {
+        const struct columns columns = columns_of(split, block);
+        reduction->kernel->store(reduction->kernel, partials_of(split, block), columns.n,
+                                 columns.out, columns.out_step, reduction->out_size, true);
     }
 }
 
@@ -160,14 +233,15 @@ static void run_result(const struct masked_split *split, ptrdiff_t block)
 {
     const struct masked_reduction *masked = split->masked;
     const struct reduction *reduction = &masked->reduction;
+    const struct columns column = columns_of(split, block);
     const ptrdiff_t n = reduction->inner.axis[0].n;
     const ptrdiff_t step = 2 * (REDUCTION_PIECE_BYTES / (ptrdiff_t)reduction->kernel->sum_size);
-    const char *data = reduction->data + offset_of(&reduction->kept, 0, block, false);
-    char *out = reduction->out + offset_of(&reduction->kept, 0, block, true);
     _Alignas(LINE_BYTES) char sums[REDUCTION_PIECE_BYTES];
     for (ptrdiff_t first = 0; first < n; first += step) {
-        const ptrdiff_t runs = sum_runs(masked, data, first, size_min(first + step, n), n, sums);
-        reduction->kernel->store(reduction->kernel, sums, runs, out, 0, reduction->out_size, true);
+        const ptrdiff_t runs =
+            sum_runs(masked, column.data, first, size_min(first + step, n), n, sums);
+        reduction->kernel->store(reduction->kernel, sums, runs, column.out, 0, reduction->out_size,
+                                 true);
     }
 }
 
@@ -263,18 +337,34 @@ static void run_masked_blocks(void *context, ptrdiff_t first, ptrdiff_t count)
     }
 }
 
+/* So many results are computed together that rows are read in wide slices, and threads have some each. */
+static ptrdiff_t columns_together(const struct reduction *reduction, ptrdiff_t wanted)
+{
+    const ptrdiff_t size = (ptrdiff_t)reduction->kernel->sum_size;
+    const ptrdiff_t all = fastest(&reduction->kept).n;
+    const ptrdiff_t n = sums_in_place(reduction) ? all : size_min(all, COLUMN_BYTES / size);
+    return size_max(size_min(n, REDUCTION_SLICE_BYTES / size),
+                    size_min(n, size_from(&reduction->kept, 0) / wanted));
+}
+
 bool masked_reduction_compute(const struct masked_reduction *masked)
 {
     const struct reduction *reduction = &masked->reduction;
+    const struct reduction_kernel *kernel = reduction->kernel;
     const int threads = reduction->threads;
+    const ptrdiff_t wanted = (ptrdiff_t)threads * REDUCTION_BLOCKS_PER_THREAD;
+    const bool by_columns = reduction->inner.count == 0;
     struct masked_split split = {
         .masked = masked,
-        .results = size_from(&reduction->kept, 0),
+        .columns = by_columns ? columns_together(reduction, wanted) : 1,
         .cuts = 1,
-        .run = masked->neutral != NULL ? run_pieces : run_result,
+        .run = by_columns                ? run_columns
+               : masked->neutral != NULL ? run_pieces
+                                         : run_result,
     };
-    const ptrdiff_t wanted = (ptrdiff_t)threads * REDUCTION_BLOCKS_PER_THREAD;
-    const bool are_few = threads > 1 && split.results < wanted;
+    split.slices = ceiling(fastest(&reduction->kept).n, split.columns);
+    const ptrdiff_t results = results_of(&split);
+    const bool are_few = threads > 1 && results < wanted;
     if (are_few && masked->neutral == NULL) {
         return sum_few_results(masked, threads);
     }
@@ -282,18 +372,20 @@ bool masked_reduction_compute(const struct masked_reduction *masked)
     if (masked->neutral != NULL) {
         axes_append(&split.reduced, &reduction->inner);
         axes_append(&split.reduced, &reduction->repeated);
-        split.cuts = are_few ? size_min(ceiling(wanted, split.results), pieces_of(&split)) : 1;
     }
+    if (are_few && kernel->any_order) {
+        const ptrdiff_t most = by_columns ? size_from(&split.reduced, 0) : pieces_of(&split);
+        split.cuts = size_min(ceiling(wanted, results), most);
+    }
+    const ptrdiff_t blocks = results * split.cuts;
     if (split.cuts > 1) {
-        workspace =
-            workspace_take((size_t)(split.results * split.cuts) * reduction->kernel->sum_size);
+        workspace = workspace_take((size_t)(blocks * split.columns) * kernel->sum_size);
         if (workspace.data == NULL) {
             return false;
         }
         split.partials = workspace.data;
     }
     /* A few at a time, where there are many. */
-    const ptrdiff_t blocks = split.results * split.cuts;
     region_run_ranges(reduction->policy, threads, blocks, size_max(1, blocks >> 10),
                       run_masked_blocks, &split);
     if (split.cuts > 1) {

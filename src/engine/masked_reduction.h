@@ -4,15 +4,15 @@
 
 #include "reduction.h"
 
-/* As NumPy does it: within an inner call, each run of true elements is reduced by itself, and combined with
- * the result, which begins with what is in its output. */
+/* As NumPy does it: within an inner call along the elements of a result, each run of true ones is reduced by itself,
+ * and combined with the result, which begins with what is in its output. Across rows, one element after the other. */
 struct masked_reduction {
     struct reduction reduction; /* with `onto`, and without a conversion */
     const char *mask;           /* bools */
     ptrdiff_t step,
         mask_step; /* so far apart are elements, and their bools: in proportion everywhere */
     /* What changes no result, or none that begins as these do: computed where the mask is false. NULL: the
-     * kernel adds in order, and elements lie along inner calls. */
+     * kernel adds in order, and elements lie along one inner call for each result. */
     const char *neutral;
 };
 

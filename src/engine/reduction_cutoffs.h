@@ -10,10 +10,8 @@ enum {
     REDUCTION_THREADS_ELEMENTS = 40000,
     /* NumPy's way to its loop takes longer than to look for zeros in arrays below. */
     REDUCTION_SHORT_BYTES = 32 << 10,
-    /* What a column of a masked reduction takes here, and what the call and each element take NumPy longer. */
-    REDUCTION_MASKED_COLUMN_NS = 70,
-    REDUCTION_MASKED_CALL_NS = 1000,
-    REDUCTION_MASKED_ELEMENT_NS = 7,
+    /* Runs of a row's mask are reduced one by one if there is at most one in so many bytes of the row. */
+    REDUCTION_MASKED_RUN_BYTES = 512,
     /* Operands above exceed the caches: kernels of integers read one row at a time. */
     REDUCTION_FROM_MEMORY_BYTES = 16 << 20,
     /* Least chunk of a thread: taking one costs little of its time. */

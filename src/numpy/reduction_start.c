@@ -101,22 +101,16 @@ static bool find_mask_steps(struct masked_reduction *masked, PyArrayObject *arra
             masked->mask_step = PyArray_STRIDE(mask, axis);
         }
     }
-    bool is_like = masked->step != 0 && masked->mask_step != 0;
+    if (masked->step == 0) { /* one element */
+        masked->step = masked->mask_step = 1;
+    }
+    bool is_like = masked->mask_step != 0;
     for (int axis = 0; axis < PyArray_NDIM(array); axis++) {
         is_like = is_like && (PyArray_DIM(array, axis) == 1 ||
                               PyArray_STRIDE(mask, axis) * masked->step ==
                                   PyArray_STRIDE(array, axis) * masked->mask_step);
     }
     return is_like;
-}
-
-/* Elements one below the other are read column by column, which takes long where caches do not hold them. */
-static bool masked_columns_gain(const struct reduction *reduction, PyArrayObject *array)
-{
-    const npy_intp columns = size_from(&reduction->kept, 0), n = PyArray_SIZE(array);
-    return PyArray_NBYTES(array) < REDUCTION_SHORT_BYTES &&
-           columns * REDUCTION_MASKED_COLUMN_NS <
-               REDUCTION_MASKED_CALL_NS + n * REDUCTION_MASKED_ELEMENT_NS;
 }
 
 static bool read_mask(struct reduction_plan *plan)
@@ -144,12 +138,9 @@ static bool read_mask(struct reduction_plan *plan)
         }
         write_identity(&plan->start, start->identity, plan->type == NPY_BOOL, reduction->out_size);
     }
-    if (!kernel->any_order) { /* one inner call for each result, along its elements */
+    if (!kernel->any_order && reduction->inner.count > 0) { /* one inner call for each result */
         return reduction->inner.count == 1 && reduction->repeated.count == 0 &&
                reduction->inner_call == reduction->inner.axis[0].n;
-    }
-    if (reduction->inner.count == 0 && !masked_columns_gain(reduction, array)) {
-        return false;
     }
     plan->neutral = plan->start;
     if (!start->repeats) {
