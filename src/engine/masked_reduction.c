@@ -141,28 +141,25 @@ static void add_rows(const struct masked_split *split, const struct columns *col
     const struct reduction_kernel *kernel = masked->reduction.kernel;
     const ptrdiff_t item = (ptrdiff_t)kernel->item_size, n = columns->n, step = columns->step;
     const ptrdiff_t mask_step = mask_step_of(masked, step), most = COLUMN_BYTES / item;
-    _Alignas(LINE_BYTES) char piece[COLUMN_BYTES];
-    bool by_runs = false;
-    for (ptrdiff_t i = 0; i < rows; i++) {
-        const char *from = columns->data + offset_of(&split->reduced, 0, row + i, false);
-        const char *mask = mask_of(masked, from);
-        by_runs = i > 0 ? by_runs
-                        : count_runs(mask, mask_step, n) * REDUCTION_MASKED_RUN_BYTES < n * item;
-        if (by_runs) {
-            add_runs(kernel, from, step, mask, mask_step, n, sums);
+    const char *data = columns->data + offset_of(&split->reduced, 0, row, false);
+    if (count_runs(mask_of(masked, data), mask_step, n) * REDUCTION_MASKED_RUN_BYTES < n * item) {
+        for (ptrdiff_t i = row; i < row + rows; i++) {
+            const char *from = columns->data + offset_of(&split->reduced, 0, i, false);
+            add_runs(kernel, from, step, mask_of(masked, from), mask_step, n, sums);
         }
-        for (ptrdiff_t first = 0; first < n && !by_runs; first += most) {
-            const ptrdiff_t width = size_min(most, n - first);
-            blend_items(kernel->item_size, piece + i * n * item, from + first * step, step,
-                        mask + first * mask_step, mask_step, masked->neutral, width);
-            if (n > most) {
-                kernel->reduce_rows(kernel, piece, 0, 1, item, width, false, true,
-                                    sums + (size_t)first * kernel->sum_size);
-            }
-        }
+        return;
     }
-    if (!by_runs && n <= most) {
-        kernel->reduce_rows(kernel, piece, n * item, rows, item, n, false, true, sums);
+    _Alignas(LINE_BYTES) char piece[COLUMN_BYTES];
+    for (ptrdiff_t first = 0; first < n; first += most) {
+        const ptrdiff_t width = size_min(most, n - first);
+        for (ptrdiff_t i = 0; i < rows; i++) {
+            const char *from =
+                columns->data + first * step + offset_of(&split->reduced, 0, row + i, false);
+            blend_items(kernel->item_size, piece + i * width * item, from, step,
+                        mask_of(masked, from), mask_step, masked->neutral, width);
+        }
+        kernel->reduce_rows(kernel, piece, width * item, rows, item, width, false, true,
+                            sums + (size_t)first * kernel->sum_size);
     }
 }
 

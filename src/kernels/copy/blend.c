@@ -1,6 +1,7 @@
 /* Without branches, which random masks would mispredict. */
 #include "blend.h"
 
+#include "copy_items.h"
 #include "kernels/vector.h"
 
 enum { AT_ONCE = 16 }; /* bools in a vector */
@@ -53,12 +54,12 @@ INLINE ptrdiff_t blend_vectors(int size, char *to, const char *from, const char 
     return done;
 }
 
-/* `size` is a constant. */
+/* `size` is a constant where it is inlined. */
 INLINE void blend_any(size_t size, char *to, const char *from, ptrdiff_t step, const char *mask,
                       ptrdiff_t mask_step, const char *neutral, ptrdiff_t n)
 {
-    const bool is_contiguous = step == (ptrdiff_t)size && mask_step == 1;
-    ptrdiff_t i = is_contiguous ? blend_vectors((int)size, to, from, mask, neutral, n) : 0;
+    const bool by_vectors = 16 % size == 0 && step == (ptrdiff_t)size && mask_step == 1;
+    ptrdiff_t i = by_vectors ? blend_vectors((int)size, to, from, mask, neutral, n) : 0;
     for (; i < n; i++) {
         const char *items[] = {neutral, from + i * step};
         memcpy(to + (size_t)i * size, items[mask[i * mask_step] != 0], size);
@@ -69,21 +70,6 @@ void blend_items(size_t size, char *to, const char *from, ptrdiff_t step, const 
                  ptrdiff_t mask_step, const char *neutral, ptrdiff_t n)
 {
 #define BLEND(bytes) blend_any(bytes, to, from, step, mask, mask_step, neutral, n)
-    switch (size) {
-    case 1:
-        BLEND(1);
-        break;
-    case 2:
-        BLEND(2);
-        break;
-    case 4:
-        BLEND(4);
-        break;
-    case 8:
-        BLEND(8);
-        break;
-    default:
-        BLEND(16);
-    }
+    BY_ITEM_SIZE(BLEND)
 #undef BLEND
 }
