@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DEVICE_VERSION = 6 }; /* of this file: the extension and the libraries must agree on it */
+enum { DEVICE_VERSION = 7 }; /* of this file: the extension and the libraries must agree on it */
 
 enum status {
     STATUS_OK,
@@ -72,9 +72,16 @@ struct gemm {
     enum gemm_kernel kernel;
     ptrdiff_t batch, m, n, k;
     struct stored a, b;
+    ptrdiff_t a_row; /* elements from row to row of one matrix a that is stored by rows; 0: k */
+    bool adds;       /* to c, instead of overwriting it: floats of 4 and 8 bytes, complex numbers */
     device_address c;     /* m by n, row by row, matrix after matrix */
     device_address spare; /* scratch memory of c's size; 0: none, see gemm_has_spare() */
 };
+
+static inline ptrdiff_t gemm_a_row(const struct gemm *gemm)
+{
+    return gemm->a_row != 0 ? gemm->a_row : gemm->k;
+}
 
 /* Complex products with long sums need scratch memory: slabs are summed apart, to be as exact as a
  * CPU. */

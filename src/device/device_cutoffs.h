@@ -58,6 +58,18 @@ enum {
     LEAST_ALTERNATING_EXTENT_DOUBLE = 8192,
     MOST_ALTERNATING_EXTENT = 2048, /* of a panel uploaded alternately */
 
+    /* ---- pinned operands ---- */
+
+    /* Rows of a that are uploaded at a time: many where products take longer than copies, or are
+     * summed in many short slabs. Else few: the device begins and ends with the link idle for less. */
+    PINNED_ROWS = 256,
+    PINNED_ROWS_OF_LONG = 512,
+    /* Meanwhile so many bytes of b for each of a. Little of a before b is complete lets downloads
+     * begin early; much of it lets the device begin early. */
+    PINNED_LEAD = 4,
+    PINNED_LEAD_OF_LONG = 2,
+    PINNED_MOST_PIECES = 32, /* of an operand: to tell the device of one takes 25 to 50 us */
+
     /* ---- slabs: the length of k that one kernel sums ---- */
 
     /* With these the errors are no larger than OpenBLAS's, which sums in blocks as well. One sum

@@ -182,10 +182,8 @@ static void ring_share(void *context, int index)
         atomic_compare_exchange_strong(&call->status, &none, (int)status);
     }
     if (worker.ring != NULL) {
-        /* Kernels must not use the ring of somebody else. The first call may return the failure of
-         * the stream without waiting. */
-        if (call->status != STATUS_OK && device->drain(device, worker.stream) != STATUS_OK) {
-            device->drain(device, worker.stream);
+        if (call->status != STATUS_OK) { /* kernels must not use the ring of somebody else */
+            stream_settle(device, worker.stream);
         }
         ring_give_back(call->resources, worker.ring);
     }

@@ -186,9 +186,7 @@ static bool fits(struct device_plan *plan, size_t budget)
     return false;
 }
 
-/* Whether the product takes longer than the upload of a and b and than the download of c: then the
- * device should begin before all of b is uploaded. */
-static bool gains_by_alternating(const struct matmul_task *task)
+bool plan_gains_by_alternating(const struct matmul_task *task)
 {
     const ptrdiff_t extent =
         at_most(at_most(task->product.m, task->product.n), 2 * task->product.k);
@@ -217,7 +215,7 @@ bool plan_make_alternating(struct device_plan *plan, const struct matmul_task *t
 
 bool plan_make(struct device_plan *plan, const struct matmul_task *task, size_t budget)
 {
-    if (gains_by_alternating(task) && plan_make_alternating(plan, task, budget)) {
+    if (plan_gains_by_alternating(task) && plan_make_alternating(plan, task, budget)) {
         return true;
     }
     plan->task = stored_by_rows(task);

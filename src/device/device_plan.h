@@ -68,6 +68,10 @@ struct plan_tile {
     ptrdiff_t panel[OPERANDS]; /* which of the operand's panels it uses */
 };
 
+/* Whether the product takes longer than the upload of a and b and than the download of c: then the
+ * device should begin before all of b is uploaded. */
+bool plan_gains_by_alternating(const struct matmul_task *task);
+
 /* Plans with at most `budget` bytes on the device; false if that is impossible. */
 bool plan_make(struct device_plan *plan, const struct matmul_task *task, size_t budget);
 

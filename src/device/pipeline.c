@@ -6,6 +6,7 @@
 #include "device_cutoffs.h"
 #include "host_memory.h"
 #include "mirror.h"
+#include "pinned.h"
 #include "resident.h"
 #include "schedule.h"
 #include "threads/clock.h"
@@ -98,7 +99,6 @@ static int page_threads(const struct schedule *schedule, int most)
 
 static enum status run_on_threads(struct schedule *schedule, struct pipeline_report *report)
 {
-    struct device *device = schedule->device;
     if (!schedule->pinned[OPERAND_C]) {
         fresh_initialize(&schedule->fresh, &schedule->plan->task);
     }
@@ -111,12 +111,9 @@ static enum status run_on_threads(struct schedule *schedule, struct pipeline_rep
     report->nonfinite = schedule->nonfinite || *schedule->session->nonfinite;
     report->times = schedule->times;
     report->times.end = schedule_seconds(schedule);
-    /* After a failure, products may still be running. The first drain of a stream may return that
-     * stream's own failure without waiting, hence the second. */
+    /* After a failure, products may still be running. */
     for (int i = 0; i < PLAN_STREAMS && schedule->status != STATUS_OK; i++) {
-        if (device->drain(device, schedule->session->compute[i]) != STATUS_OK) {
-            device->drain(device, schedule->session->compute[i]);
-        }
+        stream_settle(schedule->device, schedule->session->compute[i]);
     }
     return schedule->status;
 }
@@ -172,6 +169,9 @@ enum status pipeline_matmul(struct pipeline *pipeline, const struct matmul_task 
     size_t budget = device->memory / 10 * 9;
     budget = limit != 0 && limit < budget ? limit : budget;
     enum status status = resident_matmul(device, pipeline->resources, task, report);
+    if (status == STATUS_UNSUPPORTED) {
+        status = pinned_matmul(device, pipeline->resources, task, budget, report);
+    }
     if (status != STATUS_UNSUPPORTED && status != STATUS_NO_DEVICE_MEMORY) {
         return status;
     }

@@ -117,10 +117,7 @@ static enum status run(struct device *device, struct session *session,
                               session->nonfinite);
     }
     device->release(device, stream, gemm->spare);
-    const enum status drained = device->drain(device, stream);
-    if (drained != STATUS_OK) {
-        device->drain(device, stream); /* the first may return a failure without waiting */
-    }
+    const enum status drained = stream_settle(device, stream);
     return status != STATUS_OK ? status : drained;
 }
 

@@ -31,6 +31,16 @@ struct session {
 
 struct resources;
 
+/* Waits for all that is in the stream, after its failure, too: the first call may then return that without waiting. */
+static inline enum status stream_settle(struct device *device, struct stream *stream)
+{
+    const enum status status = device->drain(device, stream);
+    if (status != STATUS_OK) {
+        device->drain(device, stream);
+    }
+    return status;
+}
+
 /* At most `most_rings` rings are made. NULL without memory. */
 struct resources *resources_new(struct device *device, int most_rings);
 /* None may be in use. */

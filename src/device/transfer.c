@@ -307,17 +307,11 @@ static enum status work_with_ring(struct copier *copier)
     return status;
 }
 
-/* After a failure: waits for copies that still use the ring, before it is given back. Draining is
- * repeated because the first call may return the failure itself without waiting. */
+/* After a failure: waits for copies that still use the ring, before it is given back. */
 static void settle(const struct schedule *schedule)
 {
-    struct device *device = schedule->device;
-    struct stream *const streams[] = {schedule->session->upload, schedule->session->download};
-    for (int i = 0; i < 2; i++) {
-        if (device->drain(device, streams[i]) != STATUS_OK) {
-            device->drain(device, streams[i]);
-        }
-    }
+    stream_settle(schedule->device, schedule->session->upload);
+    stream_settle(schedule->device, schedule->session->download);
 }
 
 void transfer_share(void *context, int index)

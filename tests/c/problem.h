@@ -141,7 +141,15 @@ static void expect_product(struct problem *problem)
 
 static const struct policy production;
 
-static struct problem make_problem(struct element_type type, ptrdiff_t batch, ptrdiff_t m,
+static void free_memory_of(const struct operand_memory *operand)
+{
+    free(operand->memory);
+    free(operand->copy);
+}
+
+/* With operands that suit: only their places are known then. */
+static struct problem problem_that(bool (*suits)(const struct product *, ptrdiff_t size),
+                                   struct element_type type, ptrdiff_t batch, ptrdiff_t m,
                                    ptrdiff_t n, ptrdiff_t k)
 {
     struct problem problem = {.task = {.policy = &production,
@@ -152,26 +160,44 @@ static struct problem make_problem(struct element_type type, ptrdiff_t batch, pt
                                        .product.m = m,
                                        .product.n = n,
                                        .product.k = k}};
-    place(&problem.a, type.size, batch, m, k, true);
-    place(&problem.b, type.size, batch, k, n, true);
-    place(&problem.c, type.size, batch, m, n, false);
+    for (;;) {
+        place(&problem.a, type.size, batch, m, k, true);
+        place(&problem.b, type.size, batch, k, n, true);
+        place(&problem.c, type.size, batch, m, n, false);
+        problem.task.product.a = problem.a.at;
+        problem.task.product.b = problem.b.at;
+        problem.task.product.c = problem.c.at;
+        if (suits(&problem.task.product, (ptrdiff_t)type.size)) {
+            break;
+        }
+        free_memory_of(&problem.a);
+        free_memory_of(&problem.b);
+        free_memory_of(&problem.c);
+    }
     fill(&problem.a, type, batch, m, k);
     fill(&problem.b, type, batch, k, n);
     fill(&problem.c, type, batch, m, n);
-    problem.task.product.a = problem.a.at;
-    problem.task.product.b = problem.b.at;
-    problem.task.product.c = problem.c.at;
     expect_product(&problem);
     return problem;
 }
 
+static bool any_suits(const struct product *product, ptrdiff_t size)
+{
+    (void)product, (void)size;
+    return true;
+}
+
+static struct problem make_problem(struct element_type type, ptrdiff_t batch, ptrdiff_t m,
+                                   ptrdiff_t n, ptrdiff_t k)
+{
+    return problem_that(any_suits, type, batch, m, n, k);
+}
+
 static void free_problem(struct problem *problem)
 {
-    struct operand_memory *const of[] = {&problem->a, &problem->b, &problem->c};
-    for (int i = 0; i < 3; i++) {
-        free(of[i]->memory);
-        free(of[i]->copy);
-    }
+    free_memory_of(&problem->a);
+    free_memory_of(&problem->b);
+    free_memory_of(&problem->c);
     free(problem->expected);
 }
 

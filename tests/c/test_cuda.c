@@ -38,7 +38,7 @@ struct buffers {
 static bool make_buffers(struct buffers *of, const struct gemm *gemm)
 {
     const size_t size = gemm->type.size;
-    const ptrdiff_t a = (gemm->a.batch_step != 0 ? gemm->batch : 1) * gemm->m * gemm->k;
+    const ptrdiff_t a = (gemm->a.batch_step != 0 ? gemm->batch : 1) * gemm->m * gemm_a_row(gemm);
     const ptrdiff_t b = (gemm->b.batch_step != 0 ? gemm->batch : 1) * gemm->k * gemm->n;
     of->a_bytes = size * (size_t)a;
     of->b_bytes = size * (size_t)b;
@@ -59,6 +59,10 @@ static bool make_buffers(struct buffers *of, const struct gemm *gemm)
     fill(gemm->type, of->a, a);
     fill(gemm->type, of->b, b);
     memset(of->c, 0x5A, of->c_bytes);
+    if (gemm->adds) {
+        fill(gemm->type, of->c, gemm->batch * gemm->m * gemm->n);
+    }
+    memcpy(of->expected, of->c, of->c_bytes);
     return true;
 }
 
@@ -88,14 +92,16 @@ static void check(int type, struct gemm gemm)
     fake_multiply(&gemm, of.a, of.b, of.expected);
     if (works(device->upload(device, stream, gemm.a.at, of.a, one_row(of.a_bytes)), "copying a") &&
         works(device->upload(device, stream, gemm.b.at, of.b, one_row(of.b_bytes)), "copying b") &&
+        works(device->upload(device, stream, gemm.c, of.c, one_row(of.c_bytes)), "copying c") &&
         works(device->multiply(device, stream, &gemm), types[type].name) &&
         works(device->download(device, stream, of.c, gemm.c, one_row(of.c_bytes)), "copying c") &&
         works(device->drain(device, stream), types[type].name)) {
         expect(memcmp(of.c, of.expected, of.c_bytes) == 0,
-               "%s, kernel %d: batch %td, %td x %td x %td, transposed %d %d, shared %d %d",
+               "%s, kernel %d: batch %td, %td x %td x %td, rows of %td, adds %d, transposed %d %d, "
+               "shared %d %d",
                types[type].name, (int)gemm.kernel, gemm.batch, gemm.m, gemm.n, gemm.k,
-               gemm.a.transposed, gemm.b.transposed, gemm.a.batch_step == 0,
-               gemm.b.batch_step == 0);
+               gemm_a_row(&gemm), gemm.adds, gemm.a.transposed, gemm.b.transposed,
+               gemm.a.batch_step == 0, gemm.b.batch_step == 0);
     }
     free_buffers(&of);
 }
@@ -120,6 +126,10 @@ static void check_products(bool quick)
             };
             gemm.a.transposed = random_below(2) == 0;
             gemm.b.transposed = random_below(2) == 0;
+            gemm.a_row =
+                gemm.a.transposed || gemm.batch > 1 ? 0 : gemm.k + (ptrdiff_t)random_below(9);
+            gemm.adds =
+                gemm.type.kind >= ELEMENT_FLOAT && gemm.type.size > 2 && random_below(2) == 0;
             gemm.a.batch_step = gemm.batch > 1 && random_below(3) > 0 ? gemm.m * gemm.k : 0;
             gemm.b.batch_step = gemm.batch > 1 && random_below(3) > 0 ? gemm.k * gemm.n : 0;
             const struct matmul_task task = {

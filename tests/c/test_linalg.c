@@ -244,7 +244,7 @@ static void check_problem(const struct problem *problem, bool quick)
 static ptrdiff_t next_order(ptrdiff_t n, ptrdiff_t most, bool quick)
 {
     const bool is_small = n < MOST_SMALL_ORDER;
-    const ptrdiff_t step = n < (quick ? 5 : 9) ? 1 : !is_small ? 25 : quick ? 6 : 3;
+    const ptrdiff_t step = n < (quick ? 5 : 9) ? 1 : (is_small ? 3 : 25) * (quick ? 3 : 1);
     return n < most && n + step > most ? most : n + step;
 }
 

@@ -2,6 +2,7 @@
 #include "device/pipeline.h"
 #include "device/resident.h"
 #include "fake_device.h"
+#include "kernels/matmul/product_steps.h"
 #include "problem.h"
 #include "threads/limit.h"
 
@@ -38,6 +39,7 @@ static void take_back(struct device *device, struct operand_memory *operand, cha
 }
 
 static long resident_products; /* where nothing is copied */
+static long pipelined_products;
 
 /* With operands in these kinds of memory. Ends the device. */
 static enum status multiply_given(struct device *device, struct problem *problem,
@@ -56,8 +58,9 @@ static enum status multiply_given(struct device *device, struct problem *problem
         *at[i] = of[i]->at;
     }
     resident_products += resident_is_possible(device, &problem->task);
-    struct pipeline_report report;
+    struct pipeline_report report = {0};
     const enum status status = pipeline_matmul(pipeline, &problem->task, &report);
+    pipelined_products += report.times.last_upload > 0;
     check_memory(problem, status, what);
     for (int i = 0; i < 3; i++) {
         take_back(device, of[i], ordinary[i], kinds[i]);
@@ -68,24 +71,35 @@ static enum status multiply_given(struct device *device, struct problem *problem
     return status;
 }
 
-static bool is_plain(const struct strided *operand, size_t size, ptrdiff_t columns)
+static bool has_no_gaps(const struct strided *operand, ptrdiff_t size, ptrdiff_t columns)
 {
-    return operand->column_step == (ptrdiff_t)size &&
-           operand->row_step == columns * (ptrdiff_t)size;
+    return operand->column_step == size && operand->row_step == columns * size;
 }
 
-/* Matrices without gaps. */
-static struct problem plain_problem(struct element_type type, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k)
+static bool are_without_gaps(const struct product *x, ptrdiff_t size)
 {
-    for (;;) {
-        struct problem problem = make_problem(type, 1, m, n, k);
-        const struct product *x = &problem.task.product;
-        if (is_plain(&x->a, type.size, k) && is_plain(&x->b, type.size, n) &&
-            is_plain(&x->c, type.size, n)) {
-            return problem;
-        }
-        free_problem(&problem);
-    }
+    return has_no_gaps(&x->a, size, x->k) && has_no_gaps(&x->b, size, x->n) &&
+           has_no_gaps(&x->c, size, x->n);
+}
+
+/* The device copies them itself: rows that are long enough may have gaps between them. */
+static bool are_by_rows(const struct product *x, ptrdiff_t size)
+{
+    return x->a.column_step == size && x->a.row_step >= x->k * size &&
+           has_no_gaps(&x->b, size, x->n) && has_no_gaps(&x->c, size, x->n);
+}
+
+/* The same of the transposed product. */
+static bool are_by_columns(const struct product *x, ptrdiff_t size)
+{
+    const struct product turned = product_transposed(x);
+    return are_by_rows(&turned, size);
+}
+
+static bool have_gaps(const struct product *x, ptrdiff_t size)
+{
+    return x->a.column_step == size && x->a.row_step > x->k * size && x->b.column_step == size &&
+           x->b.row_step > x->n * size && x->c.column_step == size && x->c.row_step > x->n * size;
 }
 
 static struct problem reached_problem(int i)
@@ -93,7 +107,8 @@ static struct problem reached_problem(int i)
     const ptrdiff_t m = 1 + (ptrdiff_t)random_below(40), n = 250 + (ptrdiff_t)random_below(50);
     switch (i % 8) {
     case 0:
-        return plain_problem((struct element_type){ELEMENT_INTEGER, 8}, 30, 20, 10);
+        return problem_that(are_without_gaps, (struct element_type){ELEMENT_INTEGER, 8}, 1, 30, 20,
+                            10);
     case 1: /* with rows that are copied by themselves */
         return make_problem((struct element_type){ELEMENT_FLOAT, 8}, 1, m, n, 20);
     default:
@@ -105,10 +120,9 @@ static void check_reached_memory(void)
 {
     for (int i = 0; i < RANDOM_TASKS; i++) {
         struct problem problem = reached_problem(i);
-        const bool all_managed = i % 2 == 0;
         enum host_memory kinds[3];
         for (int operand = 0; operand < 3; operand++) {
-            kinds[operand] = all_managed ? HOST_MANAGED : (enum host_memory)random_below(3);
+            kinds[operand] = i % 2 == 0 ? HOST_MANAGED : (enum host_memory)random_below(3);
         }
         threads_set_for_this_thread(1 + (int)random_below(4));
         const enum status status =
@@ -119,29 +133,64 @@ static void check_reached_memory(void)
     expect(resident_products >= RANDOM_TASKS / 10, "%ld resident products", resident_products);
 }
 
-static void check_failures_of_managed(enum status failure)
+static const enum host_memory all_pinned[] = {HOST_PINNED, HOST_PINNED, HOST_PINNED},
+                              all_managed[] = {HOST_MANAGED, HOST_MANAGED, HOST_MANAGED};
+
+static void check_pinned(bool (*suits)(const struct product *, ptrdiff_t), struct element_type type,
+                         ptrdiff_t m, ptrdiff_t n, ptrdiff_t k)
 {
-    static const enum host_memory kinds[] = {HOST_MANAGED, HOST_MANAGED, HOST_MANAGED};
+    const long before = pipelined_products;
+    struct problem problem = problem_that(suits, type, 1, m, n, k);
+    const enum status status =
+        multiply_given(fake_new((size_t)1 << 30), &problem, all_pinned, "pinned");
+    expect(status == STATUS_OK, "pinned: status %d", (int)status);
+    expect(pipelined_products == before, "it went through the pipeline");
+    free_problem(&problem);
+}
+
+static void check_all_pinned(void)
+{
+    for (size_t i = 0; i < 3 * sizeof types / sizeof types[0]; i++) {
+        const struct element_type type = types[i % (sizeof types / sizeof types[0])];
+        const ptrdiff_t longer = 512 + (ptrdiff_t)random_below(1000),
+                        shorter = 2 + (ptrdiff_t)random_below(4),
+                        k = 700 + (ptrdiff_t)random_below(1500);
+        if (type.kind >= ELEMENT_FLOAT) {
+            check_pinned(are_by_rows, type, longer, shorter, k);
+            check_pinned(are_by_columns, type, shorter, longer, k);
+        }
+    }
+    check_pinned(have_gaps, (struct element_type){ELEMENT_COMPLEX, 16}, 513, 128, 650);
+}
+
+static void check_failures(enum status failure, struct problem problem,
+                           const enum host_memory kinds[3], const char *what)
+{
     enum { CALLS = 80 }; /* more than it takes */
-    struct problem problem = plain_problem((struct element_type){ELEMENT_COMPLEX, 8}, 9, 7, 600);
     long failed = 0;
     for (long n = 1; n <= CALLS; n++) {
         struct device *device = fake_new((size_t)1 << 24);
         fake_fail(device, n, failure);
-        const enum status status = multiply_given(device, &problem, kinds, "managed, a failure");
-        expect(status == STATUS_OK || status == failure, "status %d", (int)status);
+        const enum status status = multiply_given(device, &problem, kinds, what);
+        expect(status == STATUS_OK || status == failure, "%s: status %d", what, (int)status);
         failed += status != STATUS_OK;
     }
     free_problem(&problem);
-    expect(failed > 5, "%ld failures", failed);
+    expect(failed > 5, "%s: %ld failures", what, failed);
 }
 
 int main(void)
 {
+    static const struct element_type complex_type = {ELEMENT_COMPLEX, 8};
     alarm(MOST_SECONDS); /* a hang is a failure, not a wait */
     threads_initialize(0, "");
     check_reached_memory();
-    check_failures_of_managed(STATUS_FAILED);
-    check_failures_of_managed(STATUS_LOST);
+    check_all_pinned();
+    for (enum status failure = STATUS_FAILED; failure <= STATUS_LOST; failure++) {
+        check_failures(failure, problem_that(are_without_gaps, complex_type, 1, 9, 7, 600),
+                       all_managed, "managed, a failure");
+        check_failures(failure, problem_that(are_by_rows, complex_type, 1, 520, 2, 700), all_pinned,
+                       "pinned, a failure");
+    }
     return expect_result("resident");
 }

@@ -396,6 +396,9 @@ static enum status multiply(struct device *device, struct stream *stream, const 
     if ((gemm->a.at | gemm->b.at | gemm->c) % gemm->type.size != 0) {
         return STATUS_LOST;
     }
+    if (gemm->adds && (gemm->type.kind < ELEMENT_FLOAT || gemm->type.size == 2)) {
+        return STATUS_UNSUPPORTED;
+    }
     feraiseexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW | FE_UNDERFLOW); /* so may cuBLAS */
     return put(device, stream, &(struct operation){.kind = MULTIPLY, .gemm = *gemm});
 }
@@ -444,11 +447,13 @@ static enum status compute(struct device *device, struct stream *stream,
 
 struct device *fake_new(size_t memory)
 {
+    static _Atomic uint64_t devices; /* no two execute their streams alike */
     struct fake *fake = calloc(1, sizeof *fake);
     if (fake == NULL) {
         return NULL;
     }
     pthread_mutex_init(&fake->lock, NULL);
+    fake->random = devices++ * 0x9E3779B97F4A7C15;
     fake->device = (struct device){
         .name = "fake",
         .model = "fake",

@@ -76,11 +76,15 @@ static void store_real(char *to, size_t size, long double value)
 
 /* One element: n products of what lies a_step and b_step bytes apart. */
 static void dot(struct element_type type, const char *a, ptrdiff_t a_step, const char *b,
-                ptrdiff_t b_step, ptrdiff_t n, char *to)
+                ptrdiff_t b_step, ptrdiff_t n, bool adds, char *to)
 {
     const size_t size = type.size, part = size / 2;
     uint64_t integer = 0;
     long double real = 0, imaginary = 0;
+    if (adds) {
+        real = load_real(to, type.kind == ELEMENT_FLOAT ? size : part);
+        imaginary = type.kind == ELEMENT_FLOAT ? 0 : load_real(to + part, part);
+    }
     for (ptrdiff_t i = 0; i < n; i++, a += a_step, b += b_step) {
         if (type.kind == ELEMENT_BOOL) {
             integer |= *a != 0 && *b != 0;
@@ -114,9 +118,11 @@ void fake_multiply(const struct gemm *gemm, const char *a, const char *b, char *
 {
     const ptrdiff_t size = (ptrdiff_t)gemm->type.size;
     const ptrdiff_t m = gemm->m, n = gemm->n, k = gemm->k;
-    const ptrdiff_t a_row = gemm->a.transposed ? 1 : k, a_column = gemm->a.transposed ? m : 1;
+    const ptrdiff_t a_row = gemm->a.transposed ? 1 : gemm_a_row(gemm),
+                    a_column = gemm->a.transposed ? m : 1;
     const ptrdiff_t b_row = gemm->b.transposed ? 1 : n, b_column = gemm->b.transposed ? k : 1;
-    if (gemm->batch == 1 && is_zero(a, m * k * size) && is_zero(b, k * n * size)) {
+    if (gemm->batch == 1 && gemm->a_row == 0 && !gemm->adds && is_zero(a, m * k * size) &&
+        is_zero(b, k * n * size)) {
         memset(c, 0, (size_t)(m * n * size)); /* rates are measured with large matrices of zeros */
         return;
     }
@@ -132,7 +138,7 @@ void fake_multiply(const struct gemm *gemm, const char *a, const char *b, char *
                     a + size * (i * gemm->a.batch_step + row * a_row + first * a_column),
                     step * a_column,
                     b + size * (i * gemm->b.batch_step + column * b_column + first * b_row),
-                    step * b_row, k, c + size * ((i * m + row) * n + column));
+                    step * b_row, k, gemm->adds, c + size * ((i * m + row) * n + column));
             }
         }
     }

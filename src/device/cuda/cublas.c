@@ -160,7 +160,8 @@ cublasStatus_t cublas_multiply(const struct cublas *cublas, cublasHandle_t handl
     const cublasOperation_t of_b = gemm->b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t of_a = gemm->a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     const int64_t m = gemm->m, n = gemm->n, k = slab->k, size = (int64_t)gemm->type.size;
-    const int64_t lda = gemm->a.transposed ? m : gemm->k, ldb = gemm->b.transposed ? gemm->k : n;
+    const int64_t lda = gemm->a.transposed ? m : gemm_a_row(gemm),
+                  ldb = gemm->b.transposed ? gemm->k : n;
     const char *a = (const char *)gemm->a.at + slab->first * size * (gemm->a.transposed ? m : 1);
     const char *b = (const char *)gemm->b.at + slab->first * size * (gemm->b.transposed ? 1 : n);
     void *c = (void *)slab->c;

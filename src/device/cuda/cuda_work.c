@@ -2,7 +2,7 @@
 
 #include "cuda_elementwise.h"
 #include "cuda_error.h"
-#include "device/device_cutoffs.h"
+#include "device/slabs.h"
 #include "result.h"
 #include "threads/spin.h"
 #include "tiled.h"
@@ -200,21 +200,6 @@ static enum status download(struct device *device, struct stream *stream, void *
 
 /* ---- products ---- */
 
-/* Summing by slabs bounds the rounding error, which grows with the length of a slab and the number
- * of slabs. Halves have one slab: c would be rounded to float16 after each. */
-static ptrdiff_t slab_length(const struct gemm *gemm)
-{
-    const size_t size = gemm->type.size;
-    switch (gemm->type.kind) {
-    case ELEMENT_FLOAT:
-        return size == 2 ? gemm->k : size == 4 ? SLAB_SINGLE : SLAB_DOUBLE;
-    case ELEMENT_COMPLEX:
-        return size == 8 ? SLAB_COMPLEX_SINGLE : SLAB_COMPLEX_DOUBLE;
-    default:
-        return gemm->k; /* exact */
-    }
-}
-
 static enum status multiply_slab(struct device *device, struct stream *stream,
                                  const struct gemm *gemm, const struct slab *slab)
 {
@@ -236,14 +221,14 @@ static enum status multiply_slab(struct device *device, struct stream *stream,
 
 static enum status multiply(struct device *device, struct stream *stream, const struct gemm *gemm)
 {
-    const ptrdiff_t longest = slab_length(gemm), k = gemm->k;
+    const ptrdiff_t longest = slab_length(gemm->type, gemm->k), k = gemm->k;
     const ptrdiff_t together = gemm->spare != 0 ? SLABS_TOGETHER * longest : k;
     enum status status = STATUS_OK;
     for (ptrdiff_t first = 0; first < k && status == STATUS_OK; first += longest) {
         const ptrdiff_t end = k - first < longest ? k : first + longest;
-        const bool apart = first >= together;
+        const bool apart = gemm->spare != 0 && (gemm->adds || first >= together);
         const struct slab slab = {first, end - first, apart ? gemm->spare : gemm->c,
-                                  first % together != 0};
+                                  first % together != 0 || (gemm->adds && !apart)};
         enter_driver(device);
         status = multiply_slab(device, stream, gemm, &slab);
         if (status == STATUS_OK && apart && (end == k || end % together == 0)) {

@@ -314,7 +314,7 @@ extern "C" cudaError_t tiled_multiply(const struct gemm *gemm, const struct slab
                              m,
                              n,
                              slab->k,
-                             gemm->a.transposed ? 1 : k,
+                             gemm->a.transposed ? 1 : gemm_a_row(gemm),
                              gemm->a.transposed ? m : 1,
                              gemm->a.batch_step,
                              gemm->b.transposed ? 1 : n,
