@@ -64,6 +64,25 @@ class TestProducts:
                 assert_right(result, x, x.T)
                 assert (result == result.T).all()
 
+    @pytest.mark.parametrize("dtype", "fdFD")
+    def test_rows_in_turn(self, memory, dtype):
+        """Of pinned matrices, rows of either are multiplied by what is there of the other."""
+        rng = np.random.default_rng(0)
+        with nc.config(device="cuda"):
+            for m, k, n in [(513, 1301, 20), (1700, 390, 7), (6, 700, 600)]:
+                a, wide = (operand(rng, (m, k + i), dtype).copy() for i in (0, 5))
+                b = operand(rng, (k, n), dtype).copy()
+                for x in (a, wide[:, 2:-3]):
+                    assert_right(nc.matmul(x, b), x, b)
+                    out = np.empty((n, m), a.dtype).T
+                    nc.matmul(x, b, out=out)
+                    assert_right(out, x, b)
+            with np.errstate(all="raise"):
+                a[3, -1] = np.finfo(a.dtype).max
+                b[-1] = np.finfo(a.dtype).max
+                with pytest.raises(FloatingPointError, match="overflow encountered in matmul"):
+                    nc.matmul(a, b)
+
     def test_nothing_is_copied(self, fake_gpu):
         """Calls of the device do not grow with the product, and no thread copies."""
         calls = []
