@@ -77,6 +77,13 @@ class TestProducts:
                     out = np.empty((n, m), a.dtype).T
                     nc.matmul(x, b, out=out)
                     assert_right(out, x, b)
+            a = operand(rng, (513, 705), dtype).copy()[:, 2:-3]
+            b = operand(rng, (700, 300), dtype).copy()[
+                :, 3:-4
+            ]  # rows long enough to be copied by themselves
+            out = np.empty((513, 300), a.dtype)[:, 3:-4]
+            nc.matmul(a, b, out=out)
+            assert_right(out, a, b)
             with np.errstate(all="raise"):
                 a[3, -1] = np.finfo(a.dtype).max
                 b[-1] = np.finfo(a.dtype).max
