@@ -63,7 +63,8 @@ static bool describe(struct pinned *pinned, struct device *device, const struct 
         .depth = piece(x.k, together),
         .lead = is_long ? PINNED_LEAD_OF_LONG : PINNED_LEAD,
     };
-    /* Where c is larger than a, the link is busy longer with c: b has to be there first. */
+    /* Integers and halves have one slab: their sums are not continued. Where c is larger than a, the link is busy
+     * longer with c: b has to be there first. */
     return x.batch == 1 && x.n <= x.k && x.m >= 2 * LEAST_PANEL_ROWS && together < x.k &&
            !matmul_is_symmetric(task) && lies_by_rows(device, &x.a, size, x.m, x.k) &&
            lies_by_rows(device, &x.b, size, x.k, x.n) && lies_by_rows(device, &x.c, size, x.m, x.n);
@@ -134,11 +135,8 @@ static enum status download(const struct pinned *pinned, struct stream *stream, 
     const struct product *x = &pinned->product;
     struct event *multiplied = session->multiplied[0];
     const device_address from = pinned->c + (size_t)(row * x->n * pinned->size);
-    enum status status = STATUS_OK;
-    if (pinned->task->type.kind >= ELEMENT_FLOAT) {
-        status =
-            device->scan(device, stream, pinned->task->type, from, rows * x->n, session->nonfinite);
-    }
+    enum status status =
+        device->scan(device, stream, pinned->task->type, from, rows * x->n, session->nonfinite);
     if (status == STATUS_OK) {
         status = device->record(device, multiplied, stream);
     }
