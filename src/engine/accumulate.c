@@ -55,7 +55,7 @@ static uint64_t reduce_converted(const struct accumulation *accumulation, const 
     return result;
 }
 
-static void accumulate_converted(const struct accumulation *accumulation, uint64_t carry,
+static void accumulate_converted(const struct accumulation *accumulation, const char *before,
                                  const char *in, char *out, ptrdiff_t n)
 {
     const struct reduction_kernel *kernel = accumulation->kernel;
@@ -65,29 +65,28 @@ static void accumulate_converted(const struct accumulation *accumulation, uint64
         count = next_piece(accumulation, n - done);
         accumulation->convert(in + done * accumulation->in_step, accumulation->in_step, piece,
                               count);
-        kernel->accumulate(carry, piece, (ptrdiff_t)kernel->item_size, out + done * out_step,
+        kernel->accumulate(before, piece, (ptrdiff_t)kernel->item_size, out + done * out_step,
                            out_step, count);
-        carry = reduced(kernel, out + (done + count - 1) * out_step, 0, 1);
+        before = out + (done + count - 1) * out_step;
     }
 }
 
-static void accumulate_elements(const struct accumulation *accumulation, uint64_t carry,
+static void accumulate_elements(const struct accumulation *accumulation, const char *before,
                                 ptrdiff_t first, ptrdiff_t n)
 {
     const char *in = accumulation->in + first * accumulation->in_step;
     char *out = accumulation->out + first * accumulation->out_step;
     if (accumulation->convert != NULL) {
-        accumulate_converted(accumulation, carry, in, out, n);
+        accumulate_converted(accumulation, before, in, out, n);
     } else {
-        accumulation->kernel->accumulate(carry, in, accumulation->in_step, out,
+        accumulation->kernel->accumulate(before, in, accumulation->in_step, out,
                                          accumulation->out_step, n);
     }
 }
 
 void accumulate_line(const struct accumulation *accumulation)
 {
-    const uint64_t carry = reduced(accumulation->kernel, accumulation->before, 0, 1);
-    accumulate_elements(accumulation, carry, 0, accumulation->n);
+    accumulate_elements(accumulation, accumulation->before, 0, accumulation->n);
 }
 
 /* The carry of a block is first the reduction of the block before it alone. */
@@ -108,8 +107,8 @@ static void accumulate_blocks(void *context, ptrdiff_t first, ptrdiff_t count)
 {
     const struct accumulation_split *split = context;
     for (ptrdiff_t block = first; block < first + count; block++) {
-        accumulate_elements(split->accumulation, split->carry[block], block * split->elements,
-                            length(split, block));
+        accumulate_elements(split->accumulation, (const char *)&split->carry[block],
+                            block * split->elements, length(split, block));
     }
 }
 

@@ -96,8 +96,8 @@ struct reduction_kernel {
      * the other if that is always the same one. */
     void (*store)(const struct reduction_kernel *kernel, const void *sums, ptrdiff_t n, char *out,
                   ptrdiff_t step, size_t out_size, bool onto);
-    /* Running result: out[k] = carry op in[0] op ... op in[k]. NULL but for integers. */
-    void (*accumulate)(uint64_t carry, const char *in, ptrdiff_t in_step, char *out,
+    /* Running result: out[k] = *before op in[0] op ... op in[k]. NULL but for integers. */
+    void (*accumulate)(const char *before, const char *in, ptrdiff_t in_step, char *out,
                        ptrdiff_t out_step, ptrdiff_t n);
 };
 

@@ -319,8 +319,9 @@ static void check_accumulate(const struct reduction_kernel *kernel, ptrdiff_t sp
     const ptrdiff_t step = spread * (ptrdiff_t)kernel->item_size;
     memcpy(in, room, sizeof in);
     memcpy(out, room, sizeof out);
-    uint64_t carry = random_bits();
-    kernel->accumulate(carry, in_place ? out : in, step, out, step, 1000);
+    const uint64_t before = random_bits();
+    uint64_t carry = integer_at((const char *)&before, kernel);
+    kernel->accumulate((const char *)&before, in_place ? out : in, step, out, step, 1000);
     for (ptrdiff_t k = 0; k < 1000; k++) {
         carry = combined(kernel, carry, integer_at(in + k * step, kernel));
         expect(memcmp(out + k * step, &carry, kernel->item_size) == 0, "%s: element %td of a run",

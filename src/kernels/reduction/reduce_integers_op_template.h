@@ -130,9 +130,10 @@ static void name(store)(const struct reduction_kernel *kernel, const void *sums,
     }
 }
 
-static void name(accumulate)(uint64_t carry, const char *in, ptrdiff_t in_step, char *out,
+static void name(accumulate)(const char *before, const char *in, ptrdiff_t in_step, char *out,
                              ptrdiff_t out_step, ptrdiff_t n)
 {
+    uint64_t carry = value_at(before);
     for (ptrdiff_t k = 0; k < n; k++) {
         carry = VALUE(carry, value_at(in + k * in_step));
         *(unsigned_stored *)(out + k * out_step) = (unsigned_stored)carry;
