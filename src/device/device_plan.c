@@ -4,33 +4,14 @@
 
 #include "device_cutoffs.h"
 #include "kernels/matmul/product_steps.h"
+#include "kernels/sizes.h"
 
-enum { ROUND = 64, ALIGNMENT = 256 };
-
-static ptrdiff_t at_least(ptrdiff_t a, ptrdiff_t b)
-{
-    return a > b ? a : b;
-}
-
-static ptrdiff_t at_most(ptrdiff_t a, ptrdiff_t b)
-{
-    return a < b ? a : b;
-}
-
-static ptrdiff_t divide_up(ptrdiff_t a, ptrdiff_t b)
-{
-    return (a + b - 1) / b;
-}
+enum { ROUND = 64 };
 
 /* The extent of each of `count` panels; the last one may be smaller. */
 static ptrdiff_t extent_of_panel(ptrdiff_t extent, ptrdiff_t count)
 {
-    return divide_up(divide_up(extent, count), ROUND) * ROUND;
-}
-
-static ptrdiff_t magnitude(ptrdiff_t step)
-{
-    return step < 0 ? -step : step;
+    return ceiling(ceiling(extent, count), ROUND) * ROUND;
 }
 
 /* Transposes the product where c is stored by columns: tiles of c are then stored by rows. */
@@ -75,15 +56,15 @@ static void choose_extents(struct device_plan *plan)
     if (task->product.batch > 1 && bytes < SMALL_MATRIX_BYTES) {
         const ptrdiff_t enough = (ptrdiff_t)(STACK_BYTES / bytes) + 1;
         plan->batch =
-            at_most(at_least(task->product.batch / MOST_PANELS, enough), task->product.batch);
+            size_min(size_max(task->product.batch / MOST_PANELS, enough), task->product.batch);
         return;
     }
-    const ptrdiff_t longer = at_least(task->product.m, task->product.n);
-    ptrdiff_t panels = at_most(longer / LEAST_PANEL_ROWS, PANELS_OF_SMALL);
-    panels = at_most(at_least(panels, longer / PANEL_ROWS), MOST_PANELS);
-    panels = at_most(panels, (ptrdiff_t)(bytes / LEAST_TILE_BYTES));
-    panels = at_least(at_least(panels / task->product.batch, panels > 1 ? 2 : 1), 1);
-    const ptrdiff_t extent = at_most(extent_of_panel(longer, panels), longer);
+    const ptrdiff_t longer = size_max(task->product.m, task->product.n);
+    ptrdiff_t panels = size_min(longer / LEAST_PANEL_ROWS, PANELS_OF_SMALL);
+    panels = size_min(size_max(panels, longer / PANEL_ROWS), MOST_PANELS);
+    panels = size_min(panels, (ptrdiff_t)(bytes / LEAST_TILE_BYTES));
+    panels = size_max(size_max(panels / task->product.batch, panels > 1 ? 2 : 1), 1);
+    const ptrdiff_t extent = size_min(extent_of_panel(longer, panels), longer);
     if (task->product.n > task->product.m) {
         plan->columns = extent;
     } else {
@@ -102,9 +83,9 @@ static void describe(struct device_plan *plan)
     const struct matmul_task *task = &plan->task;
     const bool a_shared = is_shared(task, &task->product.a),
                b_shared = is_shared(task, &task->product.b);
-    plan->batches = divide_up(task->product.batch, plan->batch);
-    plan->row_count = divide_up(task->product.m, plan->rows);
-    plan->column_count = divide_up(task->product.n, plan->columns);
+    plan->batches = ceiling(task->product.batch, plan->batch);
+    plan->row_count = ceiling(task->product.m, plan->rows);
+    plan->column_count = ceiling(task->product.n, plan->columns);
     plan->tiles = plan->batches * plan->row_count * plan->column_count;
 
     struct panels *a = &plan->panels[OPERAND_A], *b = &plan->panels[OPERAND_B],
@@ -127,10 +108,10 @@ static void describe(struct device_plan *plan)
     c->transposed = false;
     for (enum operand i = OPERAND_A; i < OPERANDS; i++) {
         struct panels *panels = &plan->panels[i];
-        panels->count = !stays_on_device(plan, i) ? divide_up(plan->tiles, panels->uses)
+        panels->count = !stays_on_device(plan, i) ? ceiling(plan->tiles, panels->uses)
                         : i == OPERAND_A          ? plan->row_count
                                                   : plan->column_count;
-        panels->bytes = (panels->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        panels->bytes = plan_aligned(panels->bytes);
     }
 }
 
@@ -141,7 +122,7 @@ static void choose_depths(struct device_plan *plan, ptrdiff_t depth)
         struct panels *panels = &plan->panels[i];
         /* Two buffers are enough for a panel that several tiles use: the next is uploaded
          * meanwhile. */
-        panels->depth = at_most(panels->count, panels->uses == 1 ? depth : at_most(depth, 2));
+        panels->depth = size_min(panels->count, panels->uses == 1 ? depth : size_min(depth, 2));
         if (stays_on_device(plan, i)) {
             panels->depth = panels->count;
         }
@@ -151,7 +132,7 @@ static void choose_depths(struct device_plan *plan, ptrdiff_t depth)
     plan->spare_offset = 0;
     if (gemm_has_spare(plan->task.type, plan->task.product.k)) {
         plan->spare_offset = plan->bytes;
-        plan->bytes += (size_t)at_most(plan->tiles, PLAN_STREAMS) * plan->panels[OPERAND_C].bytes;
+        plan->bytes += (size_t)size_min(plan->tiles, PLAN_STREAMS) * plan->panels[OPERAND_C].bytes;
     }
 }
 
@@ -159,15 +140,15 @@ static void choose_depths(struct device_plan *plan, ptrdiff_t depth)
 static bool shrink(struct device_plan *plan)
 {
     if (plan->batch > 1) {
-        plan->batch = divide_up(plan->batch, 2);
+        plan->batch = ceiling(plan->batch, 2);
     } else if (plan->rows > LEAST_PANEL_ROWS && plan->rows >= plan->columns / 8) {
         plan->rows = extent_of_panel(plan->rows, 2);
     } else if (plan->columns > LEAST_PANEL_ROWS) {
         plan->columns = extent_of_panel(plan->columns, 2);
     } else if (plan->rows > 1) {
-        plan->rows = divide_up(plan->rows, 2);
+        plan->rows = ceiling(plan->rows, 2);
     } else if (plan->columns > 1) {
-        plan->columns = divide_up(plan->columns, 2);
+        plan->columns = ceiling(plan->columns, 2);
     } else {
         return false;
     }
@@ -189,7 +170,7 @@ static bool fits(struct device_plan *plan, size_t budget)
 bool plan_gains_by_alternating(const struct matmul_task *task)
 {
     const ptrdiff_t extent =
-        at_most(at_most(task->product.m, task->product.n), 2 * task->product.k);
+        size_min(size_min(task->product.m, task->product.n), 2 * task->product.k);
     ptrdiff_t least = LEAST_ALTERNATING_EXTENT;
     if (task->type.kind == ELEMENT_FLOAT && task->type.size != 4) { /* on tensor cores */
         least = task->type.size == 8 ? LEAST_ALTERNATING_EXTENT_DOUBLE : PTRDIFF_MAX;
@@ -200,7 +181,7 @@ bool plan_gains_by_alternating(const struct matmul_task *task)
 static ptrdiff_t alternating_extent(ptrdiff_t extent)
 {
     enum { LEAST_COUNT = 4 };
-    return extent_of_panel(extent, at_least(extent / MOST_ALTERNATING_EXTENT, LEAST_COUNT));
+    return extent_of_panel(extent, size_max(extent / MOST_ALTERNATING_EXTENT, LEAST_COUNT));
 }
 
 bool plan_make_alternating(struct device_plan *plan, const struct matmul_task *task, size_t budget)
@@ -238,7 +219,7 @@ struct tile_origin {
  * a row, then what is left of the longer side. */
 static struct tile_origin origin_in_turn(const struct device_plan *plan, ptrdiff_t tile)
 {
-    const ptrdiff_t side = at_most(plan->row_count, plan->column_count);
+    const ptrdiff_t side = size_min(plan->row_count, plan->column_count);
     ptrdiff_t row, column;
     if (tile < side * side) {
         ptrdiff_t done = 0; /* rows and columns of the square so far */
@@ -277,9 +258,9 @@ struct plan_tile plan_tile(const struct device_plan *plan, ptrdiff_t index)
 {
     const struct tile_origin origin = origin_of(plan, index);
     struct plan_tile tile = {
-        .batch = at_most(plan->batch, plan->task.product.batch - origin.batch),
-        .m = at_most(plan->rows, plan->task.product.m - origin.row),
-        .n = at_most(plan->columns, plan->task.product.n - origin.column),
+        .batch = size_min(plan->batch, plan->task.product.batch - origin.batch),
+        .m = size_min(plan->rows, plan->task.product.m - origin.row),
+        .n = size_min(plan->columns, plan->task.product.n - origin.column),
     };
     for (int i = 0; i < OPERANDS; i++) {
         tile.panel[i] = index / plan->panels[i].uses;

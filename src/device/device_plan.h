@@ -30,6 +30,16 @@ static inline bool panel_is_contiguous(const struct panel *panel, size_t size)
            (panel->from.batch_step == panel->rows * row || panel->batch == 1);
 }
 
+/* As the device copies it: at once if it is contiguous, else it has rows. */
+static inline struct copied_rows panel_copied_rows(const struct panel *panel, size_t size)
+{
+    if (panel_is_contiguous(panel, size)) {
+        return one_row((size_t)panel_elements(panel) * size);
+    }
+    return (struct copied_rows){(size_t)panel->columns * size, (size_t)panel->rows,
+                                (size_t)panel->from.row_step};
+}
+
 enum { LEAST_ROW_BYTES = 2048 }; /* of copies by rows: short ones are slow */
 
 /* Whether its rows are, as copies by rows need. */
@@ -67,6 +77,13 @@ struct plan_tile {
     ptrdiff_t batch, m, n;
     ptrdiff_t panel[OPERANDS]; /* which of the operand's panels it uses */
 };
+
+/* Bytes of a buffer of the device, such that the next one is aligned. */
+static inline size_t plan_aligned(size_t bytes)
+{
+    enum { ALIGNMENT = 256 };
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
 
 /* Whether the product takes longer than the upload of a and b and than the download of c: then the
  * device should begin before all of b is uploaded. */

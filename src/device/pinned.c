@@ -6,11 +6,10 @@
 #include "device_cutoffs.h"
 #include "host_memory.h"
 #include "kernels/matmul/product_steps.h"
+#include "kernels/sizes.h"
 #include "mirror.h"
 #include "slabs.h"
 #include "threads/clock.h"
-
-enum { ALIGNMENT = 256 };
 
 struct pinned {
     struct device *device;
@@ -24,11 +23,6 @@ struct pinned {
     device_address a, b, c, spare; /* on the device */
 };
 
-static ptrdiff_t at_most(ptrdiff_t a, ptrdiff_t b)
-{
-    return a < b ? a : b;
-}
-
 static bool lies_by_rows(struct device *device, const struct strided *operand, ptrdiff_t size,
                          ptrdiff_t rows, ptrdiff_t columns)
 {
@@ -41,16 +35,13 @@ static bool lies_by_rows(struct device *device, const struct strided *operand, p
 /* A multiple of `unit`, so many at least that there are not too many pieces. */
 static ptrdiff_t piece(ptrdiff_t extent, ptrdiff_t unit)
 {
-    const ptrdiff_t most = unit * PINNED_MOST_PIECES;
-    return (extent + most - 1) / most * unit;
+    return ceiling(extent, unit * PINNED_MOST_PIECES) * unit;
 }
 
-/* A result that is stored by columns is that of the transposed product. */
 static bool describe(struct pinned *pinned, struct device *device, const struct matmul_task *task)
 {
     const ptrdiff_t size = (ptrdiff_t)task->type.size;
-    const bool by_rows = task->product.c.column_step == size;
-    const struct product x = by_rows ? task->product : product_transposed(&task->product);
+    const struct product x = product_stored_by_rows(&task->product, size);
     const bool is_long = plan_gains_by_alternating(task);
     const bool has_many_slabs = task->type.kind == ELEMENT_COMPLEX;
     const ptrdiff_t together = slabs_together(task->type, x.k);
@@ -72,17 +63,14 @@ static bool describe(struct pinned *pinned, struct device *device, const struct 
 
 static size_t aligned_bytes(const struct pinned *pinned, ptrdiff_t rows, ptrdiff_t columns)
 {
-    const size_t bytes = (size_t)(rows * columns * pinned->size);
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return plan_aligned((size_t)(rows * columns * pinned->size));
 }
 
 static struct copied_rows rows_of(const struct pinned *pinned, const struct strided *operand,
                                   ptrdiff_t rows, ptrdiff_t columns)
 {
-    const ptrdiff_t bytes = columns * pinned->size;
-    return operand->row_step == bytes || rows == 1
-               ? one_row((size_t)(rows * bytes))
-               : (struct copied_rows){(size_t)bytes, (size_t)rows, (size_t)operand->row_step};
+    const struct panel some = {*operand, 1, rows, columns, 0};
+    return panel_copied_rows(&some, (size_t)pinned->size);
 }
 
 static enum status upload(const struct pinned *pinned, const struct strided *operand,
@@ -155,7 +143,7 @@ static enum status go_on_with_b(struct pinned *pinned)
     const struct product *x = &pinned->product;
     struct stream *stream = pinned->session->compute[0];
     const struct part part = {0, pinned->rows_there, pinned->depth_there,
-                              at_most(pinned->depth, x->k - pinned->depth_there)};
+                              size_min(pinned->depth, x->k - pinned->depth_there)};
     enum status status = upload(pinned, &x->b, pinned->b, part.first, part.depth, x->n);
     pinned->depth_there += part.depth;
     if (status == STATUS_OK && part.rows > 0) {
@@ -173,7 +161,7 @@ static enum status go_on_with_a(struct pinned *pinned)
     const bool is_complete = pinned->depth_there == x->k;
     const ptrdiff_t panel = is_complete ? pinned->rows_there / pinned->rows : 0;
     struct stream *stream = pinned->session->compute[panel % PLAN_STREAMS];
-    const struct part part = {pinned->rows_there, at_most(pinned->rows, x->m - pinned->rows_there),
+    const struct part part = {pinned->rows_there, size_min(pinned->rows, x->m - pinned->rows_there),
                               0, pinned->depth_there};
     enum status status = upload(pinned, &x->a, pinned->a, part.row, part.rows, x->k);
     pinned->rows_there += part.rows;

@@ -43,19 +43,11 @@ struct resident {
     struct gemm gemm;
 };
 
-/* A result that is stored by columns is that of the transposed product. */
-static struct product stored_by_rows(const struct product *product, ptrdiff_t size)
-{
-    const struct strided *c = &product->c;
-    const bool by_columns = c->column_step != size && c->row_step == size;
-    return by_columns ? product_transposed(product) : *product;
-}
-
 static bool describe(struct device *device, const struct matmul_task *task,
                      struct resident *resident)
 {
     const ptrdiff_t size = (ptrdiff_t)task->type.size;
-    const struct product x = stored_by_rows(&task->product, size);
+    const struct product x = product_stored_by_rows(&task->product, size);
     if (device->no_managed != NULL || !place(device, &x.a, size, x.batch, x.m, x.k, &resident->a) ||
         !place(device, &x.b, size, x.batch, x.k, x.n, &resident->b) ||
         !place(device, &x.c, size, x.batch, x.m, x.n, &resident->c) ||

@@ -134,11 +134,9 @@ static void store_result(struct schedule *schedule, const struct transfer *trans
 static struct copied_rows rows_of(const struct transfer *transfer, size_t size)
 {
     const struct panel *panel = &transfer->panel;
-    if (!transfer->direct || panel_is_contiguous(panel, size)) {
-        return one_row((size_t)(transfer->end - transfer->first) * size);
-    }
-    return (struct copied_rows){(size_t)panel->columns * size, (size_t)panel->rows,
-                                (size_t)panel->from.row_step};
+    const bool at_once = !transfer->direct || panel_is_contiguous(panel, size);
+    return at_once ? one_row((size_t)(transfer->end - transfer->first) * size)
+                   : panel_copied_rows(panel, size);
 }
 
 static enum status finish(struct copier *copier, int slot)

@@ -2,8 +2,8 @@
  * block, then accumulate it with the result of the blocks before as carry. */
 #include "accumulate.h"
 
+#include "kernels/sizes.h"
 #include "reduction_cutoffs.h"
-#include "sizes.h"
 #include "threads/limit.h"
 #include "threads/region.h"
 

@@ -5,8 +5,8 @@
 
 #include "accumulate.h"
 #include "kernels/copy/copy_items.h"
+#include "kernels/sizes.h"
 #include "reduction_cutoffs.h"
-#include "sizes.h"
 #include "threads/region.h"
 
 struct accumulation_units {

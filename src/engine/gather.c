@@ -1,8 +1,8 @@
 #include "gather.h"
 
 #include "kernels/copy/copy_items.h"
+#include "kernels/sizes.h"
 #include "reduction_cutoffs.h"
-#include "sizes.h"
 
 /* Rows of fewer items are copied across: the first item of each row, then the second. By `python
  * benchmarks/random_calls.py`: a row of its own is one call of memcpy(), or of a conversion. */

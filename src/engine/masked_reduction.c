@@ -4,9 +4,9 @@
 
 #include "kernels/copy/blend.h"
 #include "kernels/copy/find_bool.h"
+#include "kernels/sizes.h"
 #include "memory/workspace.h"
 #include "reduction_cutoffs.h"
-#include "sizes.h"
 #include "threads/region.h"
 
 enum {

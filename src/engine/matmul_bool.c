@@ -2,9 +2,9 @@
  * of more only the first word, as long as it may be enough. */
 #include "matmul_bool.h"
 
+#include "kernels/sizes.h"
 #include "matmul_cutoffs.h"
 #include "memory/workspace.h"
-#include "sizes.h"
 #include "threads/region.h"
 
 enum { CHUNK_ROWS = 8, CHUNK_COLUMNS = 64, WORD = 64, LEAST_K_TO_LOOK = 8 * WORD };

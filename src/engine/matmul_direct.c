@@ -2,9 +2,9 @@
 #include "matmul_direct.h"
 
 #include "kernels/copy/tile_pack.h"
+#include "kernels/sizes.h"
 #include "matmul_cutoffs.h"
 #include "memory/workspace.h"
-#include "sizes.h"
 #include "threads/region.h"
 
 /* Vectors need contiguous columns of b and of c, or contiguous k of a and b. */

@@ -3,9 +3,9 @@
 
 #include "kernels/copy/tile_unpack.h"
 #include "kernels/matmul/product_steps.h"
+#include "kernels/sizes.h"
 #include "matmul_cutoffs.h"
 #include "memory/workspace.h"
-#include "sizes.h"
 #include "threads/region.h"
 
 /* ---- by other steps ---- */

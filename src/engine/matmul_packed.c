@@ -2,9 +2,9 @@
  * fit the second level, a panel of b the first, a register tile of c the registers. */
 #include "matmul_packed.h"
 
+#include "kernels/sizes.h"
 #include "matmul_cutoffs.h"
 #include "memory/workspace.h"
-#include "sizes.h"
 #include "threads/region.h"
 
 #include <stdatomic.h>

@@ -2,9 +2,9 @@
 #include "matmul_thin.h"
 
 #include "kernels/copy/tile_unpack.h"
+#include "kernels/sizes.h"
 #include "matmul_cutoffs.h"
 #include "memory/workspace.h"
-#include "sizes.h"
 #include "threads/region.h"
 
 enum {

@@ -3,10 +3,10 @@
 #include "nested.h"
 
 #include "elementwise_cutoffs.h"
+#include "kernels/sizes.h"
 #include "kernels/vector.h"
 #include "memory/pages.h"
 #include "memory/workspace.h"
-#include "sizes.h"
 #include "tile_convert.h"
 #include "tiling.h"
 

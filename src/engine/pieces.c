@@ -4,7 +4,7 @@
 #include "kernels/copy/copy_indexed.h"
 #include "kernels/copy/copy_items.h"
 #include "kernels/copy/find_bool.h"
-#include "sizes.h"
+#include "kernels/sizes.h"
 
 enum {
     PIECE_BYTES = 4096, /* of an operand */

@@ -2,11 +2,11 @@
  * their halves. The order of additions is the same in all cases. */
 #include "reduction.h"
 
+#include "kernels/sizes.h"
 #include "kernels/vector.h"
 #include "memory/workspace.h"
 #include "reduction_columns.h"
 #include "reduction_cutoffs.h"
-#include "sizes.h"
 #include "threads/region.h"
 
 enum { STACK_BYTES = 4096 }; /* of scratch memory; what needs more is in a workspace */

@@ -2,9 +2,9 @@
  * matter, rows. */
 #include "reduction_columns.h"
 
+#include "kernels/sizes.h"
 #include "kernels/vector.h"
 #include "reduction_cutoffs.h"
-#include "sizes.h"
 
 static void reduce_columns(const struct reduction_split *split, const char *data, ptrdiff_t columns,
                            ptrdiff_t rows, bool onto, char *sums)

@@ -2,11 +2,11 @@
  * shared itself, as any reduction is. */
 #include "segments.h"
 
+#include "kernels/sizes.h"
 #include "kernels/vector.h"
 #include "memory/workspace.h"
 #include "reduction.h"
 #include "reduction_cutoffs.h"
-#include "sizes.h"
 #include "threads/limit.h"
 #include "threads/region.h"
 

@@ -2,7 +2,7 @@
  * are timed, on the calling thread. */
 #include "stack.h"
 
-#include "sizes.h"
+#include "kernels/sizes.h"
 #include "stack_cutoffs.h"
 
 #include "threads/blas_threads.h"

@@ -2,8 +2,8 @@
  * as they are before they are converted. */
 #include "tile_convert.h"
 
+#include "kernels/sizes.h"
 #include "kernels/vector.h"
-#include "sizes.h"
 
 enum {
     SCRATCH_BYTES = 4096,

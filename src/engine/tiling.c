@@ -3,7 +3,7 @@
 
 #include "elementwise_cutoffs.h"
 #include "kernels/copy/tile_pack.h"
-#include "sizes.h"
+#include "kernels/sizes.h"
 
 static void swap_axes(struct nested *nested, int a, int b)
 {

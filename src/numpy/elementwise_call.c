@@ -7,7 +7,7 @@
 #include "errors.h"
 
 #include "engine/overlap.h"
-#include "engine/sizes.h"
+#include "kernels/sizes.h"
 
 _Thread_local struct elementwise_calls elementwise_calls;
 

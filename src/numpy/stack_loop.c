@@ -8,8 +8,8 @@
 #include "options.h"
 #include "policy_in_use.h"
 
-#include "engine/sizes.h"
 #include "kernels/linalg/linalg_kernels.h"
+#include "kernels/sizes.h"
 #include "memory/workspace.h"
 
 #include <math.h>

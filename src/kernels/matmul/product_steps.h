@@ -4,6 +4,8 @@
 
 #include "product.h"
 
+#include <stdbool.h>
+
 /* Axes of one element count as contiguous, whatever their step. */
 static inline void product_normalise(struct product *x, ptrdiff_t size)
 {
@@ -35,6 +37,13 @@ static inline struct product product_transposed(const struct product *x)
         strided_transposed(x->a),
         strided_transposed(x->c),
     };
+}
+
+/* A result that is stored by columns is that of the transposed product. */
+static inline struct product product_stored_by_rows(const struct product *x, ptrdiff_t size)
+{
+    const bool by_columns = x->c.column_step != size && x->c.row_step == size;
+    return by_columns ? product_transposed(x) : *x;
 }
 
 #endif
