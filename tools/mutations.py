@@ -122,6 +122,11 @@ MUTATIONS = {
         "const enum status drained = stream_settle(device, stream);",
         "const enum status drained = STATUS_OK;",
     ),
+    "waiting for a kernel after a failure": (
+        "src/device/device_elementwise.c",
+        "stream_settle(device, stream) : status",
+        "device->drain(device, stream) : status",
+    ),
     "rows of pinned matrices continue their sums": (
         "src/device/pinned.c",
         ".adds = part.first > 0,",

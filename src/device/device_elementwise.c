@@ -51,11 +51,8 @@ static enum status compute_in_place(struct device *device, struct session *sessi
         }
     }
     report->began = true;
-    enum status status = device->compute(device, stream, &task->work, session->raised);
-    if (status == STATUS_OK) {
-        status = device->drain(device, stream);
-    }
-    return status;
+    const enum status status = device->compute(device, stream, &task->work, session->raised);
+    return status == STATUS_OK ? stream_settle(device, stream) : status;
 }
 
 /* ---- through the ring ---- */

@@ -76,8 +76,17 @@ static void free_memory(enum host_memory kind, void *data)
     }
 }
 
-/* A call with operands in `memory`; whether it was right. */
-static bool check_call(const enum host_memory memory[ELEMENTWISE_OPERANDS], enum status *status)
+/* Whether the device writes nothing there now that the call is over. */
+static bool is_left_alone(const char *data, char *before)
+{
+    memcpy(before, data, ROOM);
+    return device->finish(device) == STATUS_OK && memcmp(data, before, ROOM) == 0;
+}
+
+/* A call with operands in `memory`, during which the device's call `failing` fails (0: none); whether it was
+ * right. */
+static bool check_call(const enum host_memory memory[ELEMENTWISE_OPERANDS], long failing,
+                       enum status *status)
 {
     struct elementwise_task task = {.policy = &policy};
     struct elementwise_report report;
@@ -100,8 +109,15 @@ static bool check_call(const enum host_memory memory[ELEMENTWISE_OPERANDS], enum
         uint32_t raised[RAISED_WORDS] = {0};
         memcpy(expected, data[OUT], ROOM);
         fake_compute(&task.work, (char *[]){data[0], data[1], expected}, raised);
+        if (failing > 0) {
+            fake_fail(device, failing, STATUS_FAILED);
+        }
         *status = device_elementwise(pipeline, &task, &report);
-        right = *status != STATUS_OK || memcmp(data[OUT], expected, ROOM) == 0;
+        if (failing > 0) {
+            fake_fail(device, 0, STATUS_OK);
+        }
+        right = *status == STATUS_OK ? memcmp(data[OUT], expected, ROOM) == 0
+                                     : is_left_alone(data[OUT], expected);
     }
     for (int op = 0; op < ELEMENTWISE_OPERANDS; op++) {
         free_memory(memory[op], data[op]);
@@ -119,7 +135,7 @@ static void *call_often(void *unused)
         for (int op = 0; op < ELEMENTWISE_OPERANDS; op++) {
             memory[op] = (enum host_memory)random_below_locked(3);
         }
-        const bool right = check_call(memory, &status);
+        const bool right = check_call(memory, 0, &status);
         pthread_mutex_lock(&lock);
         expect(right && status == STATUS_OK, "memory %d %d %d: status %d", (int)memory[0],
                (int)memory[1], (int)memory[2], (int)status);
@@ -141,13 +157,14 @@ static void check_callers(void)
 
 static void check_failures(void)
 {
-    const enum host_memory ordinary[] = {HOST_ORDINARY, HOST_ORDINARY, HOST_ORDINARY};
-    for (long call = 1; call < 25; call++) {
-        enum status status = STATUS_OK;
-        fake_fail(device, call, STATUS_FAILED);
-        expect(check_call(ordinary, &status), "call %ld fails", call);
-        fake_fail(device, 0, STATUS_OK);
-        expect(check_call(ordinary, &status) && status == STATUS_OK, "after call %ld", call);
+    for (enum host_memory kind = HOST_ORDINARY; kind <= HOST_MANAGED; kind++) {
+        const enum host_memory memory[] = {kind, kind, kind};
+        for (long call = 1; call < 25; call++) {
+            enum status status = STATUS_OK;
+            expect(check_call(memory, call, &status), "memory %d: call %ld fails", (int)kind, call);
+            expect(check_call(memory, 0, &status) && status == STATUS_OK,
+                   "memory %d: after call %ld", (int)kind, call);
+        }
     }
 }
 
