@@ -23,6 +23,9 @@
 #define LEAST_SPARING_CPUS 4
 
 enum {
+    /* OpenBLAS's threads spin so long after their work, also those that the next product does without. */
+    BLAS_SPINS_MS = 120,
+
     /* Element-wise calls move managed operands to the device if all of them have so many bytes. */
     LEAST_MOVED_BYTES = 8 << 20,
 

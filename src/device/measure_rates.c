@@ -1,15 +1,15 @@
 /* Each product is repeated until its two shortest times agree. */
 #include "measure_rates.h"
 
+#include "device_cutoffs.h"
 #include "placement.h"
+#include "threads/clock.h"
 #include "threads/pool.h"
 
-#include <errno.h>
 #include <fenv.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     STACK_SIDE = 64,
@@ -23,7 +23,6 @@ enum {
     LEAST_RUNS = 3,
     MOST_RUNS = 6,
     WORKERS_SPIN_MS = 2 * WORKER_SPIN_US / 1000,
-    BLAS_SPINS_MS = 120, /* OpenBLAS's threads */
 };
 
 /* A faster product on the processor is far from the break-even: the next side is measured. */
@@ -103,16 +102,9 @@ static double shortest(struct measurement *measurement, const struct matmul_task
 
 /* Threads that spin after their last product take the processors from those of the next: products of
  * BLAS among workers that spin last up to a hundred times as long. */
-static void wait_until_threads_sleep(long ms)
-{
-    struct timespec left = {.tv_nsec = ms * 1000000};
-    while (nanosleep(&left, &left) != 0 && errno == EINTR) {
-    }
-}
-
 static void measure_processor(struct measurement *measurement, int type, struct rates *rates)
 {
-    wait_until_threads_sleep(WORKERS_SPIN_MS);
+    clock_sleep_ms(WORKERS_SPIN_MS);
     struct matmul_task task = task_of(measurement, rates_types[type], 1, SLOW_SIDE, SLOW_SIDE);
     double seconds = shortest(measurement, &task, false);
     for (int i = 0; i < SIDES && seconds < FAST_SECONDS; i++) {
@@ -159,7 +151,7 @@ static void measure_transfer(struct measurement *measurement, struct rates *rate
 static void measure_memory(struct measurement *measurement, struct rates *rates)
 {
     const struct matmul_task large = vector_task(measurement, VECTOR_SIDE);
-    wait_until_threads_sleep(WORKERS_SPIN_MS);
+    clock_sleep_ms(WORKERS_SPIN_MS);
     rates->memory = fmax(VECTOR_BYTES / shortest(measurement, &large, false), 2 * rates->transfer);
 }
 
@@ -175,7 +167,7 @@ enum status rates_measure(const struct rates_source *source, struct rates *rates
     fenv_t environment;
     feholdexcept(&environment);
     *rates = (struct rates){.threads = source->threads};
-    wait_until_threads_sleep(BLAS_SPINS_MS);
+    clock_sleep_ms(BLAS_SPINS_MS);
     measure_transfer(&measurement, rates);
     for (int type = 0; type < RATE_TYPES && measurement.status == STATUS_OK; type++) {
         measure_device(&measurement, type, rates);

@@ -56,6 +56,8 @@ enum {
     /* Of fewer rows, an input across the output is read as it lies: its lines are needed as often as there are
      * rows, and most of them are in a cache then. `python benchmarks/random_calls.py` */
     LEAST_PACKED_ROWS = 4,
+    /* Elements of a column that are so near to each other share lines: half of one. */
+    MOST_NEAR_BYTES = 32,
     /* What a tile and a call of the inner loop cost, beside 1 ns for an element that lies apart. */
     TILE_NS = 30,
     PACKED_TILE_NS = 200,

@@ -26,15 +26,19 @@ static int closest_axis(const struct nested *nested, int operand, int axes)
     return closest;
 }
 
-/* Whether the elements of a column lie next to each other, rather than those of a row. */
+/* Whether the elements of a column lie next to each other, rather than those of a row. Near each other is enough for
+ * those that are converted, and for kernels that take contiguous operands only. */
 static bool lies_across(const struct elementwise *loop, const struct nested *nested, int in)
 {
     const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
-    const ptrdiff_t size = (ptrdiff_t)loop->item_size[in];
+    const ptrdiff_t size = (ptrdiff_t)loop->item_size[in], step = magnitude(row->step[in]);
     if (nested->convert[in] != NULL) {
-        return magnitude(row->step[in]) < magnitude(column->step[in]) && row->step[in] != 0;
+        return step < magnitude(column->step[in]) && step != 0;
     }
-    return magnitude(row->step[in]) == size && column->step[in] != 0 &&
+    const bool needs_contiguous = loop->kernel != NULL && !loop->kernel_takes_any_step;
+    const bool is_near = needs_contiguous && step != 0 && step < magnitude(column->step[in]) &&
+                         step <= MOST_NEAR_BYTES;
+    return (step == size || is_near) && column->step[in] != 0 &&
            magnitude(column->step[in]) != size && row->n > 1;
 }
 

@@ -4,7 +4,9 @@
 #include "dtypes.h"
 #include "numpy_api.h"
 
+#include "device/device_cutoffs.h"
 #include "policy_in_use.h"
+#include "threads/clock.h"
 #include "threads/limit.h"
 #include "threads/quiet_thread.h"
 
@@ -186,6 +188,11 @@ static void *start_in_background(void *unused)
 {
     (void)unused;
     struct device_entry *entry = &entries[starter.number];
+    /* Until the thread sleeps that products leave out, this one would share the processor of another, for which the
+     * product then waits. */
+    if (threads_cpus() >= LEAST_SPARING_CPUS) {
+        clock_sleep_ms(BLAS_SPINS_MS);
+    }
     char why[REASON_BYTES] = "";
     const bool is_there =
         starter.library == NULL ||

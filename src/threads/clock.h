@@ -6,4 +6,7 @@
 
 int64_t clock_ns(void);
 
+/* For less than a second. */
+void clock_sleep_ms(int ms);
+
 #endif

@@ -7,11 +7,16 @@
 namespace
 {
 
-constexpr int THREADS = 256, VECTOR_BYTES = 16, VECTORS = 2; // of each operand in flight at a time
+constexpr int THREADS = 256, VECTOR_BYTES = 16;
 
 // ---- operations, by type ----
 
-template <int OP, typename T> struct OfIntegers {
+// VECTORS: of each operand, in flight at a time. The many short divisions of two need too many registers.
+template <int OP, typename T> struct Operation {
+    static constexpr int VECTORS = OP == ELEMENTWISE_DIVIDE && sizeof(T) < 8 ? 1 : 2;
+};
+
+template <int OP, typename T> struct OfIntegers : Operation<OP, T> {
     using Element = T;
     static __device__ T compute(T x, T y, unsigned &)
     {
@@ -22,7 +27,7 @@ template <int OP, typename T> struct OfIntegers {
     }
 };
 
-template <int OP> struct OfBools {
+template <int OP> struct OfBools : Operation<OP, uint8_t> {
     using Element = uint8_t;
     static __device__ uint8_t compute(uint8_t x, uint8_t y, unsigned &)
     {
@@ -30,7 +35,7 @@ template <int OP> struct OfBools {
     }
 };
 
-template <int OP> struct OfHalves {
+template <int OP> struct OfHalves : Operation<OP, uint16_t> {
     using Element = uint16_t;
     static __device__ uint16_t compute(uint16_t x, uint16_t y, unsigned &raised)
     {
@@ -38,7 +43,7 @@ template <int OP> struct OfHalves {
     }
 };
 
-template <int OP, typename T> struct OfReals {
+template <int OP, typename T> struct OfReals : Operation<OP, T> {
     using Element = T;
     static __device__ T compute(T x, T y, unsigned &raised)
     {
@@ -46,7 +51,7 @@ template <int OP, typename T> struct OfReals {
     }
 };
 
-template <int OP, typename T, bool FUSES> struct OfComplex {
+template <int OP, typename T, bool FUSES> struct OfComplex : Operation<OP, T> {
     using Element = ComplexNumber<T>;
     static __device__ Element compute(Element x, Element y, unsigned &raised)
     {
@@ -135,7 +140,7 @@ __global__ void __launch_bounds__(THREADS)
     compute_line(const __grid_constant__ Line<typename Op::Element> line, uint32_t *words)
 {
     using T = typename Op::Element;
-    constexpr int WIDTH = Vector<T>::WIDTH;
+    constexpr int WIDTH = Vector<T>::WIDTH, VECTORS = Op::VECTORS;
     const Input<T> a(line, 0), b(line, 1);
     const int64_t threads = (int64_t)gridDim.x * THREADS;
     const int64_t me = (int64_t)blockIdx.x * THREADS + threadIdx.x;
@@ -247,7 +252,7 @@ cudaError_t launch(const struct elementwise_work *work, uint32_t *raised, cudaSt
     Line<typename Op::Element> line;
     if (make_line(work, &line)) {
         const int64_t alone = line.n - line.vectors * Vector<typename Op::Element>::WIDTH;
-        const int64_t tuples = (line.vectors + VECTORS - 1) / VECTORS;
+        const int64_t tuples = (line.vectors + Op::VECTORS - 1) / Op::VECTORS;
         const int64_t threads = tuples > alone ? tuples : alone;
         compute_line<Op><<<blocks_for(threads), THREADS, 0, stream>>>(line, raised);
         return cudaGetLastError();

@@ -9,8 +9,11 @@
 #include <unistd.h>
 
 enum {
-    PAGES_ASKED = 16, /* all of them, if there are no more; else */
-    SAMPLES = 4,      /* within the memory: its ends are read for other reasons, to be printed */
+    PAGES_ASKED = 16,   /* all of them, if there are no more; else */
+    END = 16,           /* this part at each end is left out, which is read for other reasons, to be printed, and */
+    SAMPLES = 2,        /* of the rest, halves have one each, elsewhere in each call: what read half is found out */
+    PLACES = 1 << 16,   /* in such a half */
+    NEXT_PLACE = 40503, /* their golden section: places that follow each other are far from each other */
 };
 
 static bool any_is_mapped(uintptr_t first, size_t pages, size_t page_bytes)
@@ -33,9 +36,12 @@ static bool is_with_processor(const void *data, size_t bytes)
     if (pages <= PAGES_ASKED) {
         return any_is_mapped(first, pages, page_bytes);
     }
+    static _Atomic unsigned calls;
+    const size_t part = (pages - 2 * (pages / END)) / SAMPLES;
+    const size_t place = calls++ * (unsigned)NEXT_PLACE % PLACES;
     bool any = false;
     for (size_t i = 0; i < SAMPLES && !any; i++) {
-        const size_t page = (2 * i + 1) * pages / (2 * SAMPLES);
+        const size_t page = pages / END + i * part + part * place / PLACES;
         any = any_is_mapped(first + page * page_bytes, 1, page_bytes);
     }
     return any;
