@@ -112,6 +112,28 @@ static void run_pieces(const struct masked_split *split, ptrdiff_t block)
     }
 }
 
+/* Results of few elements: those of as many as fit a piece. */
+static void run_short_results(const struct masked_split *split, ptrdiff_t block)
+{
+    const struct masked_reduction *masked = split->masked;
+    const struct reduction *reduction = &masked->reduction;
+    const struct reduction_kernel *kernel = reduction->kernel;
+    const struct axis along = fastest(&split->reduced);
+    const struct columns columns = columns_of(split, block);
+    const ptrdiff_t item = (ptrdiff_t)kernel->item_size;
+    const ptrdiff_t together = columns.step == along.n * along.step ? columns.n : 1;
+    _Alignas(LINE_BYTES) char piece[REDUCTION_PIECE_BYTES], sums[REDUCTION_PIECE_BYTES];
+    for (ptrdiff_t i = 0; i < columns.n; i += together) {
+        const char *from = columns.data + i * columns.step;
+        blend_items(kernel->item_size, piece + i * along.n * item, from, along.step,
+                    mask_of(masked, from), mask_step_of(masked, along.step), masked->neutral,
+                    together * along.n);
+    }
+    kernel->reduce_each(kernel, piece, item, along.n, along.n * item, columns.n, sums);
+    kernel->store(kernel, sums, columns.n, columns.out, columns.out_step, reduction->out_size,
+                  true);
+}
+
 /* One row: each run of true elements by itself. */
 static void add_runs(const struct reduction_kernel *kernel, const char *from, ptrdiff_t step,
                      const char *mask, ptrdiff_t mask_step, ptrdiff_t n, char *sums)
@@ -344,6 +366,17 @@ static ptrdiff_t columns_together(const struct reduction *reduction, ptrdiff_t w
                     size_min(n, size_from(&reduction->kept, 0) / wanted));
 }
 
+/* How many results of few elements are computed together: 1 if they have too many. */
+static ptrdiff_t short_results_together(const struct masked_split *split)
+{
+    const struct reduction *reduction = &split->masked->reduction;
+    const ptrdiff_t bytes = fastest(&split->reduced).n * (ptrdiff_t)reduction->kernel->item_size;
+    const ptrdiff_t longest = size_max(bytes, (ptrdiff_t)reduction->kernel->sum_size);
+    const ptrdiff_t together =
+        size_min(fastest(&reduction->kept).n, REDUCTION_PIECE_BYTES / longest);
+    return size_from(&split->reduced, 1) == 1 ? size_max(together, 1) : 1;
+}
+
 bool masked_reduction_compute(const struct masked_reduction *masked)
 {
     const struct reduction *reduction = &masked->reduction;
@@ -351,14 +384,20 @@ bool masked_reduction_compute(const struct masked_reduction *masked)
     const int threads = reduction->threads;
     const ptrdiff_t wanted = (ptrdiff_t)threads * REDUCTION_BLOCKS_PER_THREAD;
     const bool by_columns = reduction->inner.count == 0;
-    struct masked_split split = {
-        .masked = masked,
-        .columns = by_columns ? columns_together(reduction, wanted) : 1,
-        .cuts = 1,
-        .run = by_columns                ? run_columns
-               : masked->neutral != NULL ? run_pieces
-                                         : run_result,
-    };
+    struct masked_split split = {.masked = masked, .columns = 1, .cuts = 1};
+    if (masked->neutral != NULL) {
+        axes_append(&split.reduced, &reduction->inner);
+        axes_append(&split.reduced, &reduction->repeated);
+    }
+    if (by_columns) {
+        split.run = run_columns;
+        split.columns = columns_together(reduction, wanted);
+    } else if (masked->neutral == NULL) {
+        split.run = run_result;
+    } else {
+        split.columns = short_results_together(&split);
+        split.run = split.columns > 1 ? run_short_results : run_pieces;
+    }
     split.slices = ceiling(fastest(&reduction->kept).n, split.columns);
     const ptrdiff_t results = results_of(&split);
     const bool are_few = threads > 1 && results < wanted;
@@ -366,11 +405,7 @@ bool masked_reduction_compute(const struct masked_reduction *masked)
         return sum_few_results(masked, threads);
     }
     struct workspace workspace = {0};
-    if (masked->neutral != NULL) {
-        axes_append(&split.reduced, &reduction->inner);
-        axes_append(&split.reduced, &reduction->repeated);
-    }
-    if (are_few && kernel->any_order) {
+    if (are_few && kernel->any_order && split.run != run_short_results) {
         const ptrdiff_t most = by_columns ? size_from(&split.reduced, 0) : pieces_of(&split);
         split.cuts = size_min(ceiling(wanted, results), most);
     }
