@@ -388,6 +388,14 @@ void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_o
     }
     memset(plan->out_step, 0, (size_t)arguments->ndim * sizeof *plan->out_step);
     plan->reason = why_not_operands(plan, op);
+    if (plan->reason == NULL && arguments->where != NULL &&
+        plan->reduction.conversion.convert != NULL) {
+        plan->reason = "where= and a conversion";
+        if (PyArray_SIZE(arguments->array) < reduction_short_loop()) {
+            plan->way = REDUCE_BY_NUMPY;
+            return;
+        }
+    }
     axes_sort(arguments->ndim, order, compare_axes, plan);
     if (plan->reason == NULL) {
         plan->reason = why_not_axes(plan, op, order);

@@ -121,8 +121,7 @@ static bool read_mask(struct reduction_plan *plan)
     PyArrayObject *array = plan->arguments->array;
     PyObject *out = plan->arguments->out;
     if (!PyArray_CheckExact(plan->arguments->where) || PyArray_TYPE(mask) != NPY_BOOL ||
-        PyArray_NDIM(mask) != PyArray_NDIM(array) || reduction->conversion.convert != NULL ||
-        !find_mask_steps(&plan->masked, array, mask) ||
+        PyArray_NDIM(mask) != PyArray_NDIM(array) || !find_mask_steps(&plan->masked, array, mask) ||
         (out != NULL && extents_meet(array_extent((PyArrayObject *)out), array_extent(mask)))) {
         return false;
     }
