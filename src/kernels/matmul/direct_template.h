@@ -31,6 +31,12 @@
 #include "direct_block.h"
 #endif
 
+/* Of a block, whose sums fit the registers: 32 with AVX-512, 16 with AVX2. */
+enum {
+    FOUR_ROWS_VECTORS = WIDEST > 32 ? 4 : WIDEST > 16 ? 3 : 2,
+    THREE_ROWS_VECTORS = WIDEST > 16 ? 4 : 2,
+};
+
 INLINE void compute_rows(const struct product *x, ptrdiff_t row, int rows, int vectors)
 {
     const ptrdiff_t end = x->n * (ptrdiff_t)sizeof(element);
@@ -73,14 +79,14 @@ static void compute_by_vectors(const struct product *x)
         if (is_short) {
             compute_short_rows(x, row, 4);
         } else {
-            compute_rows(x, row, 4, 2);
+            compute_rows(x, row, 4, FOUR_ROWS_VECTORS);
         }
     }
     if (row + 3 == x->m) {
         if (is_short) {
             compute_short_rows(x, row, 3);
         } else {
-            compute_rows(x, row, 3, 2);
+            compute_rows(x, row, 3, THREE_ROWS_VECTORS);
         }
         return;
     }
