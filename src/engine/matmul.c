@@ -96,6 +96,12 @@ static bool suits_kernel(const struct matmul_dtype *dtype, const struct product 
     return muls > (x->n == 1 ? TINY_VECTOR_MULS : TINY_MULS);
 }
 
+/* Whether BLAS computes a product with threads of its own, if it has any. */
+static bool blas_has_threads(const struct product *x, double muls)
+{
+    return muls > (x->m == 1 || x->n == 1 ? SERIAL_BLAS_VECTOR_MULS : SERIAL_BLAS_MULS);
+}
+
 /* Few large products are split themselves; of many small ones the stack is. `ns`: of one. */
 static int plan_threads(struct matmul_plan *plan, double ns)
 {
@@ -111,10 +117,7 @@ static int plan_threads(struct matmul_plan *plan, double ns)
 static void plan_fallback(struct matmul_plan *plan, const struct matmul_dtype *dtype,
                           const struct product *x, double muls)
 {
-    const bool is_vector = x->m == 1 || x->n == 1;
-    const bool may_split =
-        x->batch > 1 &&
-        !(dtype->has_blas && muls > (is_vector ? SERIAL_BLAS_VECTOR_MULS : SERIAL_BLAS_MULS));
+    const bool may_split = x->batch > 1 && !(dtype->has_blas && blas_has_threads(x, muls));
     const double ns = 10 + muls * (dtype->has_blas ? 0.05 : 0.5);
     plan->way = MATMUL_FALLBACK;
     plan->stack_threads =
@@ -149,15 +152,16 @@ static bool is_own_transpose(const struct product *x)
 }
 
 /* BLAS computes what fits the caches as fast, and on one thread reads a matrix for one vector as fast. In a
- * stack its threads would begin and end with each product. */
-static bool gains_by_thin(const struct product *x, double muls, ptrdiff_t size, bool packs,
-                          int threads)
+ * stack its threads would begin and end with each product, and complex ones take it longer than this. */
+static bool gains_by_thin(const struct product *x, double muls, ptrdiff_t size, bool is_complex,
+                          bool packs, int threads)
 {
     const double bytes = (double)x->m * (double)x->k * (double)size;
     if (x->m < THIN_LEAST_PACKED_FOR && packs) {
         return false; /* making b contiguous would take as long as the product */
     }
-    const bool is_split = threads > 1 && (x->batch == 1 || muls > SERIAL_BLAS_VECTOR_MULS);
+    const bool is_long = is_complex ? muls > SERIAL_BLAS_VECTOR_MULS : blas_has_threads(x, muls);
+    const bool is_split = threads > 1 && (x->batch == 1 || is_long);
     return bytes >= THIN_FROM_BYTES
                ? threads > 1 || x->n > 1
                : is_split && x->batch > 1 && bytes * (double)x->batch >= THIN_FROM_BYTES;
@@ -197,8 +201,9 @@ static bool plan_thin(struct matmul_plan *plan, const struct matmul_dtype *dtype
     const int threads =
         plan_threads(plan, (double)x->m * (double)x->k * (double)size / THIN_BYTES_PER_NS);
     if (columns == 0 || columns > MOST_THIN_COLUMNS ||
-        (plan->policy->threshold == 0 && !(is_deep(dtype->thin, by_rows, columns, floats) &&
-                                           gains_by_thin(x, muls, size, packs, threads)))) {
+        (plan->policy->threshold == 0 &&
+         !(is_deep(dtype->thin, by_rows, columns, floats) &&
+           gains_by_thin(x, muls, size, dtype->is_complex, packs, threads)))) {
         return false;
     }
     plan->thin = (struct thin_task){

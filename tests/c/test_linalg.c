@@ -235,7 +235,8 @@ static void check_problem(const struct problem *problem, bool quick)
                 (is_quick && in != out && in != SPACINGS - 1)) {
                 continue;
             }
-            const ptrdiff_t count = 1 + (ptrdiff_t)random_below(is_quick ? MOST_OF_LARGE_ONES : MATRICES);
+            const ptrdiff_t count =
+                1 + (ptrdiff_t)random_below(is_quick ? MOST_OF_LARGE_ONES : MATRICES);
             const ptrdiff_t first = (ptrdiff_t)random_below((size_t)(matrices - count + 1));
             check_layout(problem, &spacings[in], &spacings[out], first, count,
                          random_below(2) != 0);

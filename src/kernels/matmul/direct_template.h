@@ -33,7 +33,9 @@
 
 /* Of a block, whose sums fit the registers: 32 with AVX-512, 16 with AVX2. */
 enum {
-    FOUR_ROWS_VECTORS = WIDEST > 32 ? 4 : WIDEST > 16 ? 3 : 2,
+    FOUR_ROWS_VECTORS = WIDEST > 32   ? 4
+                        : WIDEST > 16 ? 3
+                                      : 2,
     THREE_ROWS_VECTORS = WIDEST > 16 ? 4 : 2,
 };
 

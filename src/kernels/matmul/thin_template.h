@@ -201,7 +201,46 @@ static void thin_dots(const struct thin_product *x)
 
 /* ---- contiguous rows ---- */
 
-/* Adds the products of `group` k to all rows of `columns` columns. */
+/* Adds the products of `group` k to a vector of rows of `columns` columns, from those in `before` on. */
+INLINE void thin_sums_vector(const struct thin_product *x, const char *a, int group, int columns,
+                             element factor[8][THIN_COLUMNS], const thin_vector before[],
+                             bool accumulate, char *sums)
+{
+    thin_vector sum[THIN_COLUMNS];
+#pragma GCC unroll 8
+    for (int c = 0; c < columns; c++) {
+        sum[c] = (thin_vector){0};
+    }
+#pragma GCC unroll 8
+    for (int g = 0; g < group; g++) {
+        /* The next rows: each is too short for the processor to see where they are going. */
+        __builtin_prefetch(a + (g + group) * x->a_step);
+        const thin_vector of_a = thin_load(a + g * x->a_step);
+#pragma GCC unroll 8
+        for (int c = 0; c < columns; c++) {
+            sum[c] = thin_add(sum[c], of_a, factor[g][c] - (thin_vector){0});
+        }
+    }
+#pragma GCC unroll 8
+    for (int c = 0; c < columns; c++) {
+        if (accumulate) {
+            sum[c] += before[c];
+        }
+        memcpy(sums + c * x->sums_step, &sum[c], WIDEST);
+    }
+}
+
+INLINE void thin_load_sums(const struct thin_product *x, const char *sums, int columns,
+                           thin_vector loaded[])
+{
+#pragma GCC unroll 8
+    for (int c = 0; c < columns; c++) {
+        loaded[c] = thin_load(sums + c * x->sums_step);
+    }
+}
+
+/* Adds the products of `group` k to all rows of `columns` columns. The last vector ends with the rows: it writes some
+ * of what the one before it has written once more. */
 INLINE void thin_sums_block(const struct thin_product *x, ptrdiff_t k, ptrdiff_t column, int group,
                             int columns, bool accumulate)
 {
@@ -213,32 +252,22 @@ INLINE void thin_sums_block(const struct thin_product *x, ptrdiff_t k, ptrdiff_t
         }
     }
     char *sums = x->sums + column * x->sums_step;
-    const ptrdiff_t bytes = x->rows * (ptrdiff_t)sizeof(element);
+    const ptrdiff_t bytes = x->rows * (ptrdiff_t)sizeof(element), last = bytes - WIDEST;
+    thin_vector before[THIN_COLUMNS], before_last[THIN_COLUMNS];
     ptrdiff_t at = 0;
+    if (accumulate && last >= 0) {
+        thin_load_sums(x, sums + last, columns, before_last);
+    }
 #pragma GCC unroll 1
-    for (; at + WIDEST <= bytes; at += WIDEST) {
-        thin_vector sum[THIN_COLUMNS];
-#pragma GCC unroll 8
-        for (int c = 0; c < columns; c++) {
-            sum[c] = (thin_vector){0};
+    for (; at <= last; at += WIDEST) {
+        if (accumulate) {
+            thin_load_sums(x, sums + at, columns, before);
         }
-#pragma GCC unroll 8
-        for (int g = 0; g < group; g++) {
-            /* The next rows: each is too short for the processor to see where they are going. */
-            __builtin_prefetch(a + (g + group) * x->a_step + at);
-            const thin_vector of_a = thin_load(a + g * x->a_step + at);
-#pragma GCC unroll 8
-            for (int c = 0; c < columns; c++) {
-                sum[c] = thin_add(sum[c], of_a, factor[g][c] - (thin_vector){0});
-            }
-        }
-#pragma GCC unroll 8
-        for (int c = 0; c < columns; c++) {
-            if (accumulate) {
-                sum[c] += thin_load(sums + c * x->sums_step + at);
-            }
-            memcpy(sums + c * x->sums_step + at, &sum[c], WIDEST);
-        }
+        thin_sums_vector(x, a + at, group, columns, factor, before, accumulate, sums + at);
+    }
+    if (at < bytes && last >= 0) {
+        thin_sums_vector(x, a + last, group, columns, factor, before_last, accumulate, sums + last);
+        return;
     }
     for (; at < bytes; at += (ptrdiff_t)sizeof(element)) {
         for (int c = 0; c < columns; c++) {
