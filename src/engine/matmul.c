@@ -156,6 +156,7 @@ static bool is_own_transpose(const struct product *x)
 static bool gains_by_thin(const struct product *x, double muls, ptrdiff_t size, bool is_complex,
                           bool packs, int threads)
 {
+    const ptrdiff_t columns = is_complex ? 2 * x->n : x->n;
     const double bytes = (double)x->m * (double)x->k * (double)size;
     if (x->m < THIN_LEAST_PACKED_FOR && packs) {
         return false; /* making b contiguous would take as long as the product */
@@ -163,7 +164,7 @@ static bool gains_by_thin(const struct product *x, double muls, ptrdiff_t size, 
     const bool is_long = is_complex ? muls > SERIAL_BLAS_VECTOR_MULS : blas_has_threads(x, muls);
     const bool is_split = threads > 1 && (x->batch == 1 || is_long);
     return bytes >= THIN_FROM_BYTES
-               ? threads > 1 || x->n > 1
+               ? threads > 1 || (x->n > 1 && columns <= MOST_THIN_COLUMNS_ALONE)
                : is_split && x->batch > 1 && bytes * (double)x->batch >= THIN_FROM_BYTES;
 }
 
