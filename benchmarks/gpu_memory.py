@@ -90,7 +90,7 @@ def part_pinned():
 
 
 def by_cublas(a, b):
-    """A product by cuBLAS alone on memory of the device, in the slabs that are as exact as a processor."""
+    """A product by cuBLAS alone on the device, in the slabs that are as exact as a processor."""
     from cupy import cublas
 
     a, b = cupy.asarray(a, order="F"), cupy.asarray(b)
@@ -122,9 +122,7 @@ def part_managed():
         ours, theirs = seconds["out="], seconds.get("cuBLAS in slabs")
         ratio = times(ours, theirs)
         missed = "MISSED" if n >= 4096 and theirs and ours > MOST_TIMES_CUBLAS * theirs else ""
-        rows.append(
-            (f"float64 {n}", ms(ours), ms(seconds["a @ a.T"]), ms(theirs), ratio, missed)
-        )
+        rows.append((f"float64 {n}", ms(ours), ms(seconds["a @ a.T"]), ms(theirs), ratio, missed))
         del managed, symmetric, calls
         nc.memory.release()
     table(

@@ -8,12 +8,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* Of more pages than PAGES_ASKED two are asked for, in the two halves of what lies between the ends, which are read for
+ * other reasons, to be printed: what reads half of the memory is found out. Each call asks for pages elsewhere. */
 enum {
-    PAGES_ASKED = 16,   /* all of them, if there are no more; else */
-    END = 16,           /* this part at each end is left out, which is read for other reasons, to be printed, and */
-    SAMPLES = 2,        /* of the rest, halves have one each, elsewhere in each call: what read half is found out */
-    PLACES = 1 << 16,   /* in such a half */
-    NEXT_PLACE = 40503, /* their golden section: places that follow each other are far from each other */
+    PAGES_ASKED = 16,
+    SAMPLES = 2,
+    END = 16,         /* an end is this part of the pages */
+    PLACES = 1 << 16, /* in a half */
+    NEXT_PLACE =
+        40503, /* their golden section: places that follow each other are far from each other */
 };
 
 static bool any_is_mapped(uintptr_t first, size_t pages, size_t page_bytes)
