@@ -101,8 +101,30 @@ def test_operations_without_order_are_numpys(seed, reductions, request):
     assert reductions()[0] > 0 or not (has_methods and always)
 
 
+@pytest.mark.usefixtures("policy")
+@pytest.mark.parametrize("seed", range(3))
+def test_results_of_few_elements(seed, reductions):
+    """Rows that follow each other, and rows of which some, or their ends, are left out."""
+    rng = np.random.default_rng(seed)
+    for _ in range(100):
+        name = str(rng.choice(["add", "multiply", *ORDERLESS]))
+        dtypes = list(ORDERLESS.get(name, INTEGERS))
+        planes, rows, n = (int(rng.integers(1, most)) for most in (4, 700, 12))
+        x = few_values(rng, (2 * planes, rows, n + 1), str(rng.choice(dtypes)))
+        mask = random_mask(rng, x.shape)
+        part = [np.s_[:], np.s_[..., :n], np.s_[::2, ::-1], np.s_[:, 1:, ::-1]][rng.integers(4)]
+        x, mask = x[part], mask[part]
+        keywords = {"axis": -1, "where": mask, "keepdims": bool(rng.integers(2))}
+        if name in ("maximum", "minimum", "fmax", "fmin") or rng.random() < 0.3:
+            keywords["initial"] = 1
+        ours, theirs = (outcome(getattr(of, name).reduce, x, **keywords) for of in (nc, np))
+        about = (name, x.shape, x.strides, x.dtype, keywords)
+        assert_same(ours, theirs, about, same_but_for_nans)
+    assert reductions()[0] > 0 or not has_methods
+
+
 # Along the elements of results, and across rows, of more columns than are summed at once, too.
-LAYOUTS = [((-1,), -1), ((3, -1), -1), ((600, -1), -1)]
+LAYOUTS = [((-1,), -1), ((3, -1), -1), ((600, -1), -1), ((-1, 3), -1)]
 LAYOUTS += [((600, -1), 0), ((60, -1), 0), ((-1, 3), 0), ((20, 30, -1), 1), ((20, 30, -1), (0, 1))]
 
 

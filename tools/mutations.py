@@ -18,6 +18,7 @@ TESTS = [
     "test_ufuncs.py",
     "test_half.py",
     "test_reduce.py",
+    "test_where_reduce.py",
     "test_accumulate.py",
     "test_parallel.py",
     "test_gufuncs.py",
@@ -26,6 +27,7 @@ TESTS = [
     "test_linalg_qr.py",
     "test_threads.py",
     "test_matmul.py",
+    "test_thin_products.py",
     "test_offload.py",
     "test_memory.py",
     "test_device_memory.py",
@@ -431,6 +433,16 @@ MUTATIONS = {
         "src/kernels/linalg/orthogonal.h",
         "*x = select_numbers(left, before[0], *x);",
         "*x = select_numbers(left & ~left, before[0], *x);",
+    ),
+    "masked rows that do not follow each other": (
+        "src/engine/masked_reduction.c",
+        "columns.step == along.n * along.step ? columns.n : 1;",
+        "columns.n;",
+    ),
+    "the last vector of a thin product's rows": (
+        "src/kernels/matmul/thin_template.h",
+        "thin_load_sums(x, sums + last, columns, before_last);",
+        "thin_load_sums(x, sums, columns, before_last);",
     ),
     "the phase of complex numbers that nothing is below": (
         "src/kernels/linalg/orthogonal.h",
