@@ -57,10 +57,9 @@ enum {
 
     /* ---- products of floats with few columns (or rows): _ELEMENTS of the matrix that is read once ---- */
     MOST_THIN_COLUMNS = 8, /* floats, of which a complex number is two; above, BLAS is as fast */
-    MOST_THIN_COLUMNS_ALONE =
-        6,                     /* on one thread, with AVX-512: whole tiles of BLAS take less time */
-    THIN_FEW = 5,              /* more need a longer k */
-    THIN_FROM_BYTES = 2 << 20, /* of the matrix, or of all in a stack */
+    MOST_THIN_COLUMNS_ALONE = 6, /* on one thread: above, AVX-512 tiles of BLAS are full */
+    THIN_FEW = 5,                /* more need a longer k */
+    THIN_FROM_BYTES = 2 << 20,   /* of the matrix, or of all in a stack */
     THIN_BYTES_PER_NS = 12,
     THIN_LEAST_K = 64,
     THIN_LEAST_PACKED_FOR = 16, /* rows that read the packed columns again */

@@ -25,9 +25,8 @@ INLINE void JOIN(block, BLOCK_VECTOR_BYTES)(const struct product *x, ptrdiff_t r
             memcpy(&stored, b + (v < vectors - 1 ? v * BLOCK_VECTOR_BYTES : last),
                    BLOCK_VECTOR_BYTES);
 #if defined(__x86_64__) && BLOCK_VECTOR_BYTES >= 16
-            __asm__(
-                ""
-                : "+v"(stored)); /* one unaligned load, not one in the instructions of each row */
+            /* In a register: one unaligned load, not one in the instruction of each row. */
+            __asm__("" : "+v"(stored));
 #endif
             const sums column = __builtin_convertvector(stored, sums);
 #pragma GCC unroll 4
