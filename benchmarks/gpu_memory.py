@@ -124,6 +124,7 @@ def part_managed():
         missed = "MISSED" if n >= 4096 and theirs and ours > MOST_TIMES_CUBLAS * theirs else ""
         rows.append((f"float64 {n}", ms(ours), ms(seconds["a @ a.T"]), ms(theirs), ratio, missed))
         del managed, symmetric, calls
+        free_peers()
         nc.memory.release()
     table(
         f"products of managed arrays that lie on the GPU, at most {MOST_TIMES_CUBLAS} x cuBLAS",

@@ -405,7 +405,7 @@ bool masked_reduction_compute(const struct masked_reduction *masked)
         return sum_few_results(masked, threads);
     }
     struct workspace workspace = {0};
-    if (are_few && kernel->any_order && split.run != run_short_results) {
+    if (are_few && kernel->any_order) {
         const ptrdiff_t most = by_columns ? size_from(&split.reduced, 0) : pieces_of(&split);
         split.cuts = size_min(ceiling(wanted, results), most);
     }

@@ -153,15 +153,15 @@ static bool is_own_transpose(const struct product *x)
 
 /* BLAS computes what fits the caches as fast, and on one thread reads a matrix for one vector as fast. In a
  * stack its threads would begin and end with each product, and complex ones take it longer than this. */
-static bool gains_by_thin(const struct product *x, double muls, ptrdiff_t size, bool is_complex,
-                          bool packs, int threads)
+static bool gains_by_thin(const struct matmul_dtype *dtype, const struct product *x,
+                          ptrdiff_t columns, double muls, bool packs, int threads)
 {
-    const ptrdiff_t columns = is_complex ? 2 * x->n : x->n;
-    const double bytes = (double)x->m * (double)x->k * (double)size;
+    const double bytes = (double)x->m * (double)x->k * (double)dtype->item_size;
     if (x->m < THIN_LEAST_PACKED_FOR && packs) {
         return false; /* making b contiguous would take as long as the product */
     }
-    const bool is_long = is_complex ? muls > SERIAL_BLAS_VECTOR_MULS : blas_has_threads(x, muls);
+    const bool is_long =
+        dtype->is_complex ? muls > SERIAL_BLAS_VECTOR_MULS : blas_has_threads(x, muls);
     const bool is_split = threads > 1 && (x->batch == 1 || is_long);
     return bytes >= THIN_FROM_BYTES
                ? threads > 1 || (x->n > 1 && columns <= MOST_THIN_COLUMNS_ALONE)
@@ -204,7 +204,7 @@ static bool plan_thin(struct matmul_plan *plan, const struct matmul_dtype *dtype
     if (columns == 0 || columns > MOST_THIN_COLUMNS ||
         (plan->policy->threshold == 0 &&
          !(is_deep(dtype->thin, by_rows, columns, floats) &&
-           gains_by_thin(x, muls, size, dtype->is_complex, packs, threads)))) {
+           gains_by_thin(dtype, x, columns, muls, packs, threads)))) {
         return false;
     }
     plan->thin = (struct thin_task){

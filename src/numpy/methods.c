@@ -130,8 +130,7 @@ static PyObject *reduce_or_leave(PyObject *clone, PyObject *called, PyObject *co
     reduction_plan_reduce(&plan, clone_reduction_op(clone), &arguments);
     const bool has_start = arguments.initial != NULL || arguments.where != NULL;
     if (has_start && plan.way == REDUCE_BY_KERNELS && !reduction_plan_start(&plan)) {
-        plan.way = PyArray_SIZE(arguments.array) < reduction_short_loop() ? REDUCE_BY_NUMPY
-                                                                          : REDUCE_BY_LOOPS;
+        plan.way = reduction_way_without_kernels(&arguments);
         plan.reason = "initial= or where=";
     }
     reduction_reason = plan.reason;

@@ -365,6 +365,12 @@ npy_intp reduction_short_loop(void)
     return forced != 0 ? Py_MIN(forced, REDUCTION_LOOP_ELEMENTS) : REDUCTION_LOOP_ELEMENTS;
 }
 
+enum reduction_way reduction_way_without_kernels(const struct reduction_arguments *arguments)
+{
+    return PyArray_SIZE(arguments->array) < reduction_short_loop() ? REDUCE_BY_NUMPY
+                                                                   : REDUCE_BY_LOOPS;
+}
+
 bool reduction_is_short(const struct reduction_op *op, PyArrayObject *array)
 {
     const npy_intp n = PyArray_SIZE(array);
@@ -391,10 +397,8 @@ void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_o
     if (plan->reason == NULL && arguments->where != NULL &&
         plan->reduction.conversion.convert != NULL) {
         plan->reason = "where= and a conversion";
-        if (PyArray_SIZE(arguments->array) < reduction_short_loop()) {
-            plan->way = REDUCE_BY_NUMPY;
-            return;
-        }
+        plan->way = reduction_way_without_kernels(arguments);
+        return;
     }
     axes_sort(arguments->ndim, order, compare_axes, plan);
     if (plan->reason == NULL) {

@@ -148,7 +148,8 @@ static void run_alone(const struct problem *problem, ptrdiff_t matrices)
 static void check_alone(const struct problem *problem, bool quick)
 {
     const bool is_small = problem->n <= (quick ? MOST_QUICK_ORDER : MOST_SMALL_ORDER);
-    for (ptrdiff_t m = 0; m < (is_small ? MATRICES : 3 * KINDS); m += is_small && !quick ? 1 : 3) {
+    for (ptrdiff_t m = 0; m < (is_small ? MATRICES : FEW_MATRICES);
+         m += is_small && !quick ? 1 : 3) {
         char *operands[MOST_OPERANDS];
         for (int i = 0; i < problem->operands; i++) {
             operands[i] = master.operands[i] + m * (ptrdiff_t)matrix_bytes(&problem->shapes[i]);

@@ -13,10 +13,9 @@
 enum {
     PAGES_ASKED = 16,
     SAMPLES = 2,
-    END = 16,         /* an end is this part of the pages */
-    PLACES = 1 << 16, /* in a half */
-    NEXT_PLACE =
-        40503, /* their golden section: places that follow each other are far from each other */
+    END = 16,           /* an end is this part of the pages */
+    PLACES = 1 << 16,   /* in a half */
+    NEXT_PLACE = 40503, /* their golden section: far from the places before */
 };
 
 static bool any_is_mapped(uintptr_t first, size_t pages, size_t page_bytes)
