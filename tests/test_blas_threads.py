@@ -17,6 +17,7 @@ LIBRARIES = {
     "blis": "bli_thread_{}_num_threads",
     "flexiblas": "flexiblas_{}_num_threads",
 }
+FOLDER = Path(_numc_test.__file__).parent
 LOOP = ctypes.CFUNCTYPE(None, *(ctypes.c_void_p,) * 4)
 ALIVE = []  # what ufuncs only point to
 
@@ -48,8 +49,7 @@ def gufunc_that_calls(function):
 @pytest.fixture(params=LIBRARIES)
 def blas(request):
     """How a library is asked for its threads, and told their number."""
-    folder = Path(_numc_test.__file__).parent
-    library = ctypes.CDLL(str(folder / f"libnumc_fake_{request.param}.so"))
+    library = ctypes.CDLL(str(FOLDER / f"libnumc_fake_{request.param}.so"))
     names = LIBRARIES[request.param]
     get, set_ = ("Get_Max", "Set_Num") if request.param == "mkl_rt" else ("get", "set")
     getattr(library, names.format(set_))(5)
@@ -116,3 +116,33 @@ def test_the_last_of_several_calls_gives_them_back(blas):
         thread.join()
     assert seen == [1]
     assert get() == 5
+
+
+# Of the threads that OpenBLAS has for products of so many multiplications, three of ours are as many.
+@pytest.mark.usefixtures("threads_always")
+@pytest.mark.parametrize(
+    ("left", "right", "dtype", "is_held"),
+    [
+        ((9, 70, 70), (9, 70, 70), "f", True),
+        ((9, 100, 100), (9, 100, 100), "d", True),
+        ((9, 101, 100), (9, 100, 100), "d", False),
+        ((2, 70, 70), (2, 70, 70), "d", False),
+        ((9, 60, 60), (9, 60, 60), "d", False),  # on one thread in any case
+        ((9, 32, 33), (9, 33, 32), "F", True),
+        ((9, 46, 46), (9, 46, 46), "D", True),
+        ((9, 47, 47), (9, 47, 47), "D", False),
+        ((9, 32, 32), (9, 32, 32), "D", False),
+    ],
+    ids=str,
+)
+def test_a_stack_of_products_has_either_threads_of_ours_or_those_of_blas(
+    left, right, dtype, is_held
+):
+    least = ctypes.CDLL(str(FOLDER / "libnumc_fake_openblasp.so")).numc_fake_least_threads
+    rng = np.random.default_rng(0)
+    a, b = (rng.random(shape).astype(dtype) for shape in (left, right))
+    least()
+    result = nc.matmul(a, b)
+    assert least() == (1 if is_held else 5)
+    assert least() == 5
+    np.testing.assert_allclose(result, np.matmul(a, b), rtol=1e-5)

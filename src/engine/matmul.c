@@ -96,10 +96,23 @@ static bool suits_kernel(const struct matmul_dtype *dtype, const struct product 
     return muls > (x->n == 1 ? TINY_VECTOR_MULS : TINY_MULS);
 }
 
-/* Whether BLAS computes a product with threads of its own, if it has any. */
-static bool blas_has_threads(const struct product *x, double muls)
+/* Multiplications up to which BLAS computes a product on the calling thread, whatever threads it has. */
+static double serial_muls(const struct matmul_dtype *dtype, const struct product *x)
 {
-    return muls > (x->m == 1 || x->n == 1 ? SERIAL_BLAS_VECTOR_MULS : SERIAL_BLAS_MULS);
+    if (x->m == 1 || x->n == 1) {
+        return dtype->is_complex ? SERIAL_BLAS_COMPLEX_VECTOR_MULS : SERIAL_BLAS_VECTOR_MULS;
+    }
+    return dtype->is_complex ? SERIAL_BLAS_COMPLEX_MULS : SERIAL_BLAS_MULS;
+}
+
+/* Whether so many threads compute a stack faster than those that BLAS has for each product. */
+static bool gains_by_held_blas(const struct matmul_dtype *dtype, const struct product *x,
+                               double muls, int threads)
+{
+    const bool is_vector = x->m == 1 || x->n == 1;
+    const bool is_small = !dtype->is_complex && muls <= SMALL_BLAS_MULS;
+    return x->batch >= threads &&
+           (is_vector ? !dtype->is_complex : is_small || muls <= threads * serial_muls(dtype, x));
 }
 
 /* Few large products are split themselves; of many small ones the stack is. `ns`: of one. */
@@ -117,11 +130,15 @@ static int plan_threads(struct matmul_plan *plan, double ns)
 static void plan_fallback(struct matmul_plan *plan, const struct matmul_dtype *dtype,
                           const struct product *x, double muls)
 {
-    const bool may_split = x->batch > 1 && !(dtype->has_blas && blas_has_threads(x, muls));
+    const bool is_threaded = dtype->has_blas && muls > serial_muls(dtype, x);
     const double ns = 10 + muls * (dtype->has_blas ? 0.05 : 0.5);
     plan->way = MATMUL_FALLBACK;
     plan->stack_threads =
-        may_split ? threads_for_ns(plan->policy, ns * (double)x->batch, BREAK_EVEN_NS) : 1;
+        x->batch > 1 ? threads_for_ns(plan->policy, ns * (double)x->batch, BREAK_EVEN_NS) : 1;
+    if (is_threaded && !gains_by_held_blas(dtype, x, muls, plan->stack_threads)) {
+        plan->stack_threads = 1;
+    }
+    plan->holds_blas = is_threaded && plan->stack_threads > 1;
 }
 
 /* ---- the order of rows and columns ---- */
@@ -152,7 +169,8 @@ static bool is_own_transpose(const struct product *x)
 }
 
 /* BLAS computes what fits the caches as fast, and on one thread reads a matrix for one vector as fast. In a
- * stack its threads would begin and end with each product, and complex ones take it longer than this. */
+ * stack its threads would begin and end with each product, which does not keep it from reading a complex matrix for
+ * one vector as fast; for several, complex numbers take it longer than this. */
 static bool gains_by_thin(const struct matmul_dtype *dtype, const struct product *x,
                           ptrdiff_t columns, double muls, bool packs, int threads)
 {
@@ -160,8 +178,8 @@ static bool gains_by_thin(const struct matmul_dtype *dtype, const struct product
     if (x->m < THIN_LEAST_PACKED_FOR && packs) {
         return false; /* making b contiguous would take as long as the product */
     }
-    const bool is_long =
-        dtype->is_complex ? muls > SERIAL_BLAS_VECTOR_MULS : blas_has_threads(x, muls);
+    const bool is_long = dtype->is_complex ? x->n > 1 && muls > SERIAL_BLAS_VECTOR_MULS
+                                           : muls > serial_muls(dtype, x);
     const bool is_split = threads > 1 && (x->batch == 1 || is_long);
     return bytes >= THIN_FROM_BYTES
                ? threads > 1 || (x->n > 1 && columns <= MOST_THIN_COLUMNS_ALONE)

@@ -34,6 +34,7 @@ struct matmul_plan {
     enum matmul_way way;
     int stack_threads; /* that share the stack */
     int threads;       /* that share each product */
+    bool holds_blas;   /* which would use threads of its own beside those that share the stack */
     /* The rest is not for MATMUL_FALLBACK. */
     struct thin_task thin;              /* for MATMUL_THIN alone, which has no kernel */
     const struct matmul_kernel *kernel; /* with MATMUL_PACKED perhaps one for large products only */

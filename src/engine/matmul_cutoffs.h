@@ -27,7 +27,11 @@ enum {
     SHORT_DOT = 32,                 /* elements of a vecdot below which vectors gain nothing */
     /* OpenBLAS stays on the calling thread up to here: above, its threads and ours would multiply. */
     SERIAL_BLAS_MULS = 64 * 64 * 64,
+    SERIAL_BLAS_COMPLEX_MULS = 32 * 32 * 32,
     SERIAL_BLAS_VECTOR_MULS = 9000,
+    SERIAL_BLAS_COMPLEX_VECTOR_MULS = 4000,
+    SMALL_BLAS_MULS =
+        100 * 100 * 100, /* of floats: up to here its threads gain little, or AVX-512 has none */
 
     /* ---- stacks in which one operand is repeated ---- */
     MOST_JOINED_ROWS = 1 << 30, /* BLAS may count in 32 bits */

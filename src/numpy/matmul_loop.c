@@ -4,7 +4,7 @@
 
 #include "devices.h"
 #include "dtypes.h"
-#include "policy_in_use.h"
+#include "threads/blas_threads.h"
 #include "threads/region.h"
 
 #include <string.h>
@@ -186,10 +186,17 @@ static void run_numpy(void *context, ptrdiff_t first, ptrdiff_t count)
     }
 }
 
-void gufunc_by_numpy(const struct gufunc_loop *loop, const struct product *product, int threads)
+void gufunc_by_numpy(const struct gufunc_loop *loop, const struct product *product,
+                     const struct matmul_plan *plan)
 {
     struct numpy_call call = {loop, product};
-    region_run_ranges(&policy_in_use, threads, product->batch, 0, run_numpy, &call);
+    if (plan->holds_blas) {
+        blas_threads_hold(1);
+    }
+    region_run_ranges(plan->policy, plan->stack_threads, product->batch, 0, run_numpy, &call);
+    if (plan->holds_blas) {
+        blas_threads_release();
+    }
 }
 
 /* ---- matvec and vecmat for a NumPy without them ---- */

@@ -33,8 +33,9 @@ bool gufunc_initialize(struct gufunc_loop *loop, const char *name, const char ty
 struct product gufunc_product(enum gufunc gufunc, char **args, const npy_intp *dimensions,
                               const npy_intp *steps);
 
-/* Computes a product by NumPy's loop, on up to `threads` threads. */
-void gufunc_by_numpy(const struct gufunc_loop *loop, const struct product *product, int threads);
+/* Computes a product by NumPy's loop, on the threads of a plan for MATMUL_FALLBACK. */
+void gufunc_by_numpy(const struct gufunc_loop *loop, const struct product *product,
+                     const struct matmul_plan *plan);
 
 /* "matvec" or "vecmat" for a NumPy that lacks them (before 2.2), made of the loops of its matmul and
  * vecdot. Each can be made once. */

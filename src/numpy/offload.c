@@ -54,7 +54,7 @@ static void compute_on_processor(const void *loop_, const struct product *produc
     } else if (!matmul_join_copies(&policy_in_use, &loop->dtype, product, compute_on_processor,
                                    loop)) {
         gufunc_counts.numpys++;
-        gufunc_by_numpy(loop, product, plan.stack_threads);
+        gufunc_by_numpy(loop, product, &plan);
     }
 }
 
