@@ -222,15 +222,17 @@ static PyObject *run(struct reduceat_plan *plan, const struct reduction_op *op)
     return out;
 }
 
-/* Whether one thread takes no longer than several would. */
-static bool is_short_line(PyArrayObject *array, PyObject *indices)
+/* Whether one thread takes no longer than several would, along contiguous lines. */
+static bool are_short_lines(const struct reduceat_plan *plan, PyObject *indices)
 {
-    const npy_intp item = PyArray_ITEMSIZE(array);
+    PyArrayObject *array = plan->arguments.array;
+    const npy_intp item = PyArray_ITEMSIZE(array), n = PyArray_DIM(array, plan->axis);
     const npy_intp count = PyArray_Check(indices)       ? PyArray_SIZE((PyArrayObject *)indices)
                            : PyList_CheckExact(indices) ? PyList_GET_SIZE(indices)
-                                                        : PyArray_SIZE(array);
-    return PyArray_NDIM(array) == 1 && PyArray_STRIDE(array, 0) == item &&
-           PyArray_DIM(array, 0) * item + count * REDUCTION_SEGMENT_BYTES < REDUCTION_THREADS_BYTES;
+                                                        : n;
+    return PyArray_STRIDE(array, plan->axis) == item &&
+           PyArray_SIZE(array) / n * (n * item + count * REDUCTION_SEGMENT_BYTES) <
+               REDUCTION_THREADS_BYTES;
 }
 
 /* Whether kernels, or threads, can gain anything. */
@@ -239,14 +241,14 @@ static bool is_worth_a_plan(const struct reduceat_plan *plan, const struct reduc
 {
     PyArrayObject *array = plan->arguments.array;
     const npy_intp forced = policy_in_use.threshold, n = PyArray_SIZE(array);
-    if (!op->widens && forced == 0 &&
-        (n < REDUCTION_THREADS_ELEMENTS || threads_limit().threads == 1 ||
-         is_short_line(array, indices))) {
+    if (n == 0 || (!op->widens && forced == 0 &&
+                   (n < REDUCTION_THREADS_ELEMENTS || threads_limit().threads == 1 ||
+                    are_short_lines(plan, indices)))) {
         return false;
     }
     const npy_intp pays = op->widens ? reduction_short_loop() : forced;
     const npy_intp least = forced != 0 ? 2 : REDUCTION_SEGMENTED_AXIS;
-    return n > 0 && n >= pays && PyArray_DIM(array, plan->axis) >= least;
+    return n >= pays && PyArray_DIM(array, plan->axis) >= least;
 }
 
 PyObject *reduceat_call(const struct reduction_op *op, PyObject *const *args, Py_ssize_t count,

@@ -4,6 +4,8 @@
 
 #include "true_bits.h"
 
+enum { FEW_K = 16 }; /* that decide most sums where half of the elements are true */
+
 /* Transposes 64 x 64 bits, of which the first `rows` rows are wanted: swaps the off-diagonal quadrants of ever smaller
  * squares. */
 INLINE void transpose_bits(uint64_t words[64], ptrdiff_t rows)
@@ -86,6 +88,15 @@ INLINE void or_rows(uint64_t *sum, const uint64_t *a, ptrdiff_t a_words, const u
     }
 }
 
+/* The same of few k, for up to 64 columns: how many bits of a are set would be a guess. */
+INLINE uint64_t or_few_rows(uint64_t sum, uint64_t a, const uint64_t *b, ptrdiff_t k)
+{
+    for (ptrdiff_t i = 0; i < k; i++) {
+        sum |= b[i] & -(a >> i & 1);
+    }
+    return sum;
+}
+
 static bool multiply_bits(const uint64_t *a, ptrdiff_t a_words, const uint64_t *b,
                           ptrdiff_t b_words, const struct product *x, ptrdiff_t first_row,
                           ptrdiff_t rows)
@@ -100,7 +111,10 @@ static bool multiply_bits(const uint64_t *a, ptrdiff_t a_words, const uint64_t *
             sum[width - 1] = last < 64 ? ~(uint64_t)0 << last : 0;
             const uint64_t *bits = a + row * a_words;
             // cppcheck-suppress knownConditionTrueFalse
-            if (width == WIDTH) {
+            if (x->k <= FEW_K && width == 1) {
+                sum[0] = or_few_rows(sum[0], bits[0], b + word, x->k);
+                // cppcheck-suppress knownConditionTrueFalse
+            } else if (width == WIDTH) {
                 or_rows(sum, bits, a_words, b + word, b_words, WIDTH);
                 // cppcheck-suppress knownConditionTrueFalse
             } else if (width == 1) {
@@ -120,15 +134,30 @@ static bool multiply_bits(const uint64_t *a, ptrdiff_t a_words, const uint64_t *
     return all == ~(uint64_t)0;
 }
 
+/* Dot products of few k with up to 16 rows of a: whether they have ended would be a guess. */
+INLINE void dots_of_few(const struct product *matrices, ptrdiff_t m)
+{
+    const struct product x = *matrices; /* stores to c, bytes, could alias the struct */
+    uint64_t a[MOST_DOT_ROWS];
+    for (ptrdiff_t row = 0; row < m; row++) {
+        a[row] = few_true_bits(x.a.data + row * x.a.row_step, x.a.column_step, x.k);
+    }
+    for (ptrdiff_t column = 0; column < x.n; column++) {
+        const uint64_t bits = few_true_bits(x.b.data + column * x.b.column_step, 1, x.k);
+        char *c = x.c.data + column * x.c.column_step;
+        for (ptrdiff_t row = 0; row < m; row++) {
+            c[row * x.c.row_step] = (a[row] & bits) != 0;
+        }
+    }
+}
+
 /* Dot products with up to 16 rows of a, 64 k at a time. Where many elements are true, the first 16 decide nearly
  * every sum: rows of a are packed no further than they are needed; and where the very first one decides most columns,
  * it is looked at before the others. */
 INLINE void dots_of_rows(const struct product *matrices, uint64_t *a, ptrdiff_t m)
 {
-    enum { FIRST = 16 };
-    /* A local copy: stores to c, bytes, could alias the struct. */
     const struct product x = *matrices;
-    const ptrdiff_t words = (x.k + 63) / 64, firsts = x.k > FIRST ? FIRST : 0;
+    const ptrdiff_t words = (x.k + 63) / 64;
     const unsigned all = (1u << m) - 1;
     const char *b = x.b.data;
     char *c = x.c.data;
@@ -137,14 +166,14 @@ INLINE void dots_of_rows(const struct product *matrices, uint64_t *a, ptrdiff_t 
     unsigned rows_of_first = 0;
     for (ptrdiff_t row = 0; row < m; row++) {
         rows_of_first |= (unsigned)(x.a.data[row * x.a.row_step] != 0) << row;
-        first[row] = few_true_bits(x.a.data + row * x.a.row_step, x.a.column_step, firsts);
+        first[row] = few_true_bits(x.a.data + row * x.a.row_step, x.a.column_step, FEW_K);
     }
     for (ptrdiff_t column = 0; column < x.n; column++) {
         unsigned found = *b != 0 ? rows_of_first : 0;
         const bool is_rare = alone < column - column / 8;
         alone += found == all;
         if (found != all || is_rare) {
-            const uint64_t of_b = few_true_bits(b, 1, firsts);
+            const uint64_t of_b = few_true_bits(b, 1, FEW_K);
             for (ptrdiff_t row = 0; row < m; row++) {
                 found |= (unsigned)((first[row] & of_b) != 0) << row;
             }
@@ -176,6 +205,10 @@ INLINE void dots_of_rows(const struct product *matrices, uint64_t *a, ptrdiff_t 
 
 static void dots_of_bits(const struct product *x, uint64_t *a)
 {
+    if (x->k <= FEW_K) {
+        dots_of_few(x, x->m);
+        return;
+    }
     switch (x->m) {
     case 2:
         dots_of_rows(x, a, 2);
@@ -286,6 +319,26 @@ INLINE void or_of_rows(const struct product *x, ptrdiff_t column, ptrdiff_t colu
     }
 }
 
+/* A row of two to seven contiguous columns, as bytes: mostly the first k decide, and where they do not, there are few
+ * true elements to look for. */
+static void narrow_row(const struct product *x, const char *a, char *c)
+{
+    const uint64_t decided = 0x0101010101010101u >> 8 * (8 - x->n);
+    const ptrdiff_t first = x->k < FEW_K ? x->k : FEW_K;
+    uint64_t sum = 0;
+    for (ptrdiff_t k = 0; k < first && sum != decided; k++) {
+        sum |= short_word(x->b.data + k * x->b.row_step, x->n) &
+               -(uint64_t)(a[k * x->a.column_step] != 0);
+    }
+    if (first < x->k && sum != decided) {
+        row_of_any(x, a, c);
+        return;
+    }
+    for (ptrdiff_t column = 0; column < x->n; column++) {
+        c[column * x->c.column_step] = (sum >> 8 * column & 0xff) != 0;
+    }
+}
+
 /* Whether two contiguous elements are true, 64 at a time. */
 INLINE char any_product(const char *a, const char *b, ptrdiff_t k)
 {
@@ -297,6 +350,13 @@ INLINE char any_product(const char *a, const char *b, ptrdiff_t k)
     }
     const ptrdiff_t left = k - at;
     return (last_true_bits(a + at, at, left) & last_true_bits(b + at, at, left)) != 0;
+}
+
+INLINE void row_of_dots(const struct product *x, const char *a, char *c)
+{
+    for (ptrdiff_t column = 0; column < x->n; column++) {
+        c[column * x->c.column_step] = any_product(a, x->b.data + column * x->b.column_step, x->k);
+    }
 }
 
 INLINE void direct_one(const struct product *x)
@@ -312,15 +372,16 @@ INLINE void direct_one(const struct product *x)
         return;
     }
     const bool is_contiguous = x->a.column_step == 1 && x->b.row_step == 1;
+    const bool is_narrow = x->b.column_step == 1 && x->n > 1;
     for (ptrdiff_t row = 0; row < x->m; row++) {
         const char *a = x->a.data + row * x->a.row_step;
         char *c = x->c.data + row * x->c.row_step;
-        if (!is_contiguous) {
+        if (is_narrow) {
+            narrow_row(x, a, c);
+        } else if (is_contiguous) {
+            row_of_dots(x, a, c);
+        } else {
             row_of_any(x, a, c);
-        }
-        for (ptrdiff_t column = 0; column < x->n && is_contiguous; column++) {
-            c[column * x->c.column_step] =
-                any_product(a, x->b.data + column * x->b.column_step, x->k);
         }
     }
 }

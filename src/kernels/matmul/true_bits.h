@@ -10,16 +10,36 @@ static inline ptrdiff_t at_most_64(ptrdiff_t count)
 }
 
 /* One bit for each of eight bytes, 1 where it is not 0: sets bit 7 of these, then gathers by multiplication. */
-INLINE uint64_t eight_true_bits(const char *from)
+INLINE uint64_t true_bits_of_word(uint64_t bytes)
 {
-    uint64_t bytes;
-    memcpy(&bytes, from, sizeof bytes);
     const uint64_t low = 0x7f7f7f7f7f7f7f7fu;
     bytes = (((bytes & low) + low) | bytes) >> 7 & 0x0101010101010101u;
     return bytes * 0x0102040810204080u >> 56;
 }
 
-/* The same for as many bytes as a vector has. */
+INLINE uint64_t eight_true_bits(const char *from)
+{
+    uint64_t bytes;
+    memcpy(&bytes, from, sizeof bytes);
+    return true_bits_of_word(bytes);
+}
+
+/* Two to seven bytes. */
+INLINE uint64_t short_word(const char *from, ptrdiff_t count)
+{
+    if (count < 4) {
+        uint16_t first, last;
+        memcpy(&first, from, sizeof first);
+        memcpy(&last, from + count - 2, sizeof last);
+        return first | (uint64_t)last << 8 * (count - 2);
+    }
+    uint32_t first, last;
+    memcpy(&first, from, sizeof first);
+    memcpy(&last, from + count - 4, sizeof last);
+    return first | (uint64_t)last << 8 * (count - 4);
+}
+
+/* One bit for each of as many bytes as a vector has. */
 #if defined(__AVX2__)
 enum { TRUE_BITS = 32 };
 INLINE uint64_t vector_true_bits(const char *from)
@@ -77,6 +97,9 @@ static inline uint64_t few_true_bits(const char *from, ptrdiff_t step, ptrdiff_t
     }
     if (i > 0 && i < count) {
         return bits | eight_true_bits(from + count - 8) << (count - 8);
+    }
+    if (step == 1 && i == 0 && count > 1) {
+        return true_bits_of_word(short_word(from, count));
     }
     for (; i < count; i++) {
         bits |= (uint64_t)(from[i * step] != 0) << i;
