@@ -190,7 +190,7 @@ def test_keywords():
         lambda of: of.multiply(x.astype("F"), y),
         lambda of: of.divmod(x, y + 1),
         lambda of: of.divmod(x[:, ::2], 7, out=(None, np.ones((100, 150)))),
-        lambda of: of.frexp(y[::-1, ::3], out=(None, np.ones((100, 100), "l"))),
+        lambda of: of.frexp(y[::-1, ::2], out=(None, np.ones((100, 150), "l"))),
         lambda of: of.ldexp(x.T, y[:, :1].T % 5),
         lambda of: of.hypot(x[:, ::2], y[:, 1::2], where=m[:, ::2], out=np.ones((100, 150))),
         lambda of: of.modf(x, where=m, out=(np.ones(x.shape), np.ones(x.shape))),

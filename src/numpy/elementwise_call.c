@@ -193,9 +193,7 @@ static void make_plan(const struct ufunc_call *call, struct call_plan *plan)
     } else if (out == NULL || PyArray_IS_C_CONTIGUOUS(out) || PyArray_IS_F_CONTIGUOUS(out)) {
         /* Some of NumPy's loops give the last elements of a row other bits, where rows lie apart. */
         plan->n = operands_size(call->array, call->table->inputs + 1);
-        plan->threads = plan->n > ITERATOR_RANGE_ELEMENTS
-                            ? elementwise_threads(&row->loop->engine, plan->n)
-                            : 1;
+        plan->threads = ranges_threads(&row->loop->engine, plan->n);
         plan->way = plan->n == 0 ? LEFT_TO_NUMPY : plan->threads > 1 ? RANGES : WHOLE;
     }
 }

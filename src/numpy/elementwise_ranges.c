@@ -5,6 +5,14 @@
 
 #include <string.h>
 
+/* Of a second range that is much shorter than the first nothing would be gained. */
+enum { LEAST_SHARED = ITERATOR_RANGE_ELEMENTS + ITERATOR_RANGE_ELEMENTS / 2 };
+
+int ranges_threads(const struct elementwise *engine, npy_intp n)
+{
+    return n >= LEAST_SHARED ? elementwise_threads(engine, n) : 1;
+}
+
 /* An iterator for each thread. */
 struct ranges {
     const struct ranged_call *call;

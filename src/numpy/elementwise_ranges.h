@@ -16,6 +16,9 @@ struct ranged_call {
     int threads;
 };
 
+/* How many threads n elements should run on. */
+int ranges_threads(const struct elementwise *engine, npy_intp n);
+
 /* False: nothing was done, NumPy has to. Otherwise *result is the output, or a tuple of them, or NULL with an
  * exception. */
 bool ranges_run(const struct ranged_call *call, PyObject **result);

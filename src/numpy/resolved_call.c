@@ -259,7 +259,7 @@ static bool run_ranges(const struct resolved_arguments *arguments, int loop, PyO
         .operands.order = arguments->order,
         .n = size_of(arguments),
     };
-    ranged.threads = elementwise_threads(ranged.engine, ranged.n);
+    ranged.threads = ranges_threads(ranged.engine, ranged.n);
     if (PyErr_Occurred()) {
         *result = NULL; /* a signal handler raised while it was asked */
         return true;
