@@ -109,10 +109,14 @@ static double serial_muls(const struct matmul_dtype *dtype, const struct product
 static bool gains_by_held_blas(const struct matmul_dtype *dtype, const struct product *x,
                                double muls, int threads)
 {
-    const bool is_vector = x->m == 1 || x->n == 1;
-    const bool is_small = !dtype->is_complex && muls <= SMALL_BLAS_MULS;
-    return x->batch >= threads &&
-           (is_vector ? !dtype->is_complex : is_small || muls <= threads * serial_muls(dtype, x));
+    if (x->batch < threads) {
+        return false;
+    }
+    if (x->m == 1 || x->n == 1) {
+        return !dtype->is_complex && muls <= SMALL_BLAS_VECTOR_MULS;
+    }
+    return (!dtype->is_complex && muls <= SMALL_BLAS_MULS) ||
+           muls <= threads * serial_muls(dtype, x);
 }
 
 /* Few large products are split themselves; of many small ones the stack is. `ns`: of one. */
@@ -168,9 +172,8 @@ static bool is_own_transpose(const struct product *x)
            x->a.column_step == x->b.row_step;
 }
 
-/* BLAS computes what fits the caches as fast, and on one thread reads a matrix for one vector as fast. In a
- * stack its threads would begin and end with each product, which does not keep it from reading a complex matrix for
- * one vector as fast; for several, complex numbers take it longer than this. */
+/* BLAS computes what fits the caches as fast, and reads a matrix for one vector as fast. In a stack its threads
+ * would begin and end with each product, and complex ones take it longer than this. */
 static bool gains_by_thin(const struct matmul_dtype *dtype, const struct product *x,
                           ptrdiff_t columns, double muls, bool packs, int threads)
 {
@@ -178,8 +181,13 @@ static bool gains_by_thin(const struct matmul_dtype *dtype, const struct product
     if (x->m < THIN_LEAST_PACKED_FOR && packs) {
         return false; /* making b contiguous would take as long as the product */
     }
-    const bool is_long = dtype->is_complex ? x->n > 1 && muls > SERIAL_BLAS_VECTOR_MULS
-                                           : muls > serial_muls(dtype, x);
+    /* OpenBLAS computes dots of float32, and only these, on one thread. */
+    const bool is_serial = x->m == 1 && dtype->item_size == sizeof(float);
+    if (x->n == 1 && !is_serial && strided_suits_blas(&x->a, x->m, x->k, dtype->item_size)) {
+        return false;
+    }
+    const bool is_long =
+        dtype->is_complex ? muls > SERIAL_BLAS_VECTOR_MULS : muls > serial_muls(dtype, x);
     const bool is_split = threads > 1 && (x->batch == 1 || is_long);
     return bytes >= THIN_FROM_BYTES
                ? threads > 1 || (x->n > 1 && columns <= MOST_THIN_COLUMNS_ALONE)
@@ -219,6 +227,11 @@ static bool plan_thin(struct matmul_plan *plan, const struct matmul_dtype *dtype
     const ptrdiff_t floats = by_rows ? x->k : parts * x->k;
     const int threads =
         plan_threads(plan, (double)x->m * (double)x->k * (double)size / THIN_BYTES_PER_NS);
+    /* All threads would meet after each product, which takes as long as one where those of BLAS spin. */
+    if (x->batch >= threads) {
+        plan->stack_threads = threads;
+        plan->threads = 1;
+    }
     if (columns == 0 || columns > MOST_THIN_COLUMNS ||
         (plan->policy->threshold == 0 &&
          !(is_deep(dtype->thin, by_rows, columns, floats) &&

@@ -30,8 +30,9 @@ enum {
     SERIAL_BLAS_COMPLEX_MULS = 32 * 32 * 32,
     SERIAL_BLAS_VECTOR_MULS = 9000,
     SERIAL_BLAS_COMPLEX_VECTOR_MULS = 4000,
-    SMALL_BLAS_MULS =
-        100 * 100 * 100, /* of floats: up to here its threads gain little, or AVX-512 has none */
+    /* Of floats: up to here its threads gain little, or recent versions have none. */
+    SMALL_BLAS_MULS = 100 * 100 * 100,
+    SMALL_BLAS_VECTOR_MULS = 460800,
 
     /* ---- stacks in which one operand is repeated ---- */
     MOST_JOINED_ROWS = 1 << 30, /* BLAS may count in 32 bits */
@@ -71,7 +72,7 @@ enum {
     THIN_UNIT_ELEMENTS = 65536,
     THIN_SLAB_ROWS = 16,    /* so many times what a unit has at least are enough for threads */
     THIN_WIDE_ROWS = 16384, /* so long ones are cut, shorter ones are whole in slabs of k */
-    THIN_SLAB_ELEMENTS = 131072,
+    THIN_SLAB_ELEMENTS = 65536,
     THIN_MOST_SLABS = 64,
     THIN_SLABS_BYTES = 8 << 20, /* of the sums of all slabs */
     THIN_ADDED_FLOATS =

@@ -10,19 +10,6 @@
 
 /* ---- by other steps ---- */
 
-/* BLAS takes rows that are contiguous and do not overlap. */
-static bool is_dense(ptrdiff_t columns, ptrdiff_t row_step, ptrdiff_t column_step, ptrdiff_t size)
-{
-    return (columns == 1 || column_step == size) && row_step % size == 0 &&
-           row_step >= columns * size;
-}
-
-static bool suits_blas(const struct strided *x, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t size)
-{
-    return is_dense(columns, x->row_step, x->column_step, size) ||
-           is_dense(rows, x->column_step, x->row_step, size);
-}
-
 /* Whether the stack's rows follow each other; then row_step is that of all. */
 static bool joins_rows(struct strided *x, ptrdiff_t batch, ptrdiff_t rows, ptrdiff_t columns,
                        const struct matmul_dtype *dtype)
@@ -31,7 +18,7 @@ static bool joins_rows(struct strided *x, ptrdiff_t batch, ptrdiff_t rows, ptrdi
         x->row_step = x->batch_step;
     }
     return x->batch_step == rows * x->row_step &&
-           (!dtype->has_blas || suits_blas(x, batch * rows, columns, dtype->item_size));
+           (!dtype->has_blas || strided_suits_blas(x, batch * rows, columns, dtype->item_size));
 }
 
 /* NumPy makes the product of a matrix and its own transpose exactly symmetric, in a stack, too. */

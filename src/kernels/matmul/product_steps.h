@@ -46,4 +46,19 @@ static inline struct product product_stored_by_rows(const struct product *x, ptr
     return by_columns ? product_transposed(x) : *x;
 }
 
+/* BLAS takes rows, or columns, that are contiguous and do not overlap. */
+static inline bool rows_are_dense(ptrdiff_t columns, ptrdiff_t row_step, ptrdiff_t column_step,
+                                  ptrdiff_t size)
+{
+    return (columns == 1 || column_step == size) && row_step % size == 0 &&
+           row_step >= columns * size;
+}
+
+static inline bool strided_suits_blas(const struct strided *x, ptrdiff_t rows, ptrdiff_t columns,
+                                      ptrdiff_t size)
+{
+    return rows_are_dense(columns, x->row_step, x->column_step, size) ||
+           rows_are_dense(rows, x->column_step, x->row_step, size);
+}
+
 #endif
