@@ -6,6 +6,27 @@
 
 enum { GATHERED_ELEMENTS = 256 };
 
+/* Elements to contiguous ones, word by word: there are fewer stores than elements. */
+INLINE void gather_words(const char *from, ptrdiff_t step, size_t size, ptrdiff_t n, char *gathered)
+{
+    const ptrdiff_t in_word = (ptrdiff_t)(sizeof(uint64_t) / size);
+    ptrdiff_t k = 0;
+#pragma GCC unroll 2
+    for (; k + in_word <= n; k += in_word) {
+        uint64_t word = 0;
+#pragma GCC unroll 8
+        for (ptrdiff_t i = 0; i < in_word; i++) {
+            uint64_t item = 0;
+            memcpy(&item, from + (k + i) * step, size);
+            word |= item << (i * (ptrdiff_t)size * 8);
+        }
+        memcpy(gathered + k * (ptrdiff_t)size, &word, sizeof word);
+    }
+    for (; k < n; k++) {
+        memcpy(gathered + k * (ptrdiff_t)size, from + k * step, size);
+    }
+}
+
 /* What is converted to what: DO(source, its kind, its type, target, its kind, its type, value of x).
  * Kinds are those of dtypes; integers as targets are modulo 2^n. */
 #define INTEGERS_TO_FLOAT64(DO)                                                                    \
@@ -102,10 +123,7 @@ enum { GATHERED_ELEMENTS = 256 };
         type gathered[GATHERED_ELEMENTS];                                                          \
         for (ptrdiff_t count; n > 0; n -= count, next += count) {                                  \
             count = n < GATHERED_ELEMENTS ? n : GATHERED_ELEMENTS;                                 \
-            _Pragma("GCC unroll 4") for (ptrdiff_t i = 0; i < count; i++)                          \
-            {                                                                                      \
-                gathered[i] = *(const type *)(from + i * step);                                    \
-            }                                                                                      \
+            gather_words(from, step, sizeof(type), count, (char *)gathered);                       \
             from += count * step;                                                                  \
             convert_vectors_##source##_##target(gathered, next, count);                            \
         }                                                                                          \
@@ -185,9 +203,7 @@ INLINE const uint16_t *block_of(const uint16_t *from, uint16_t padded[HALF_BLOCK
         }                                                                                          \
         for (ptrdiff_t count; n > 0; n -= count, next += count, from += count * step) {            \
             count = n < GATHERED_ELEMENTS ? n : GATHERED_ELEMENTS;                                 \
-            for (ptrdiff_t i = 0; i < count; i++) {                                                \
-                gathered[i] = *(const uint16_t *)(from + i * step);                                \
-            }                                                                                      \
+            gather_words(from, step, sizeof(uint16_t), count, (char *)gathered);                   \
             convert_halves_##target(gathered, next, count);                                        \
         }                                                                                          \
     }

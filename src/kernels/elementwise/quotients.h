@@ -3,20 +3,6 @@ enum { QUOTIENTS = 32 }; /* of a block: compilers turn fewer bytes into worse co
 
 typedef void divide_block(const char *a, const char *b, double *quotients, ptrdiff_t n);
 
-/* A block of contiguous elements: where they lie, or gathered. Repeated ones are there already. */
-INLINE const char *contiguous_block(const char *from, ptrdiff_t step, size_t size, ptrdiff_t n,
-                                    char *gathered)
-{
-    if (step == (ptrdiff_t)size) {
-        return from;
-    }
-#pragma GCC unroll 4
-    for (ptrdiff_t k = 0; k < n && step != 0; k++) {
-        memcpy(gathered + k * (ptrdiff_t)size, from + k * step, size);
-    }
-    return gathered;
-}
-
 INLINE void store_quotients(const double quotients[], char *out, ptrdiff_t step, ptrdiff_t n,
                             bool stream)
 {
@@ -61,33 +47,54 @@ INLINE ptrdiff_t divide_fours(const char *a, const char *b, double *quotients, p
 #define divide_fours(a, b, quotients, n, kind, size) 0
 #endif
 
-/* Inlined with constant functions and sizes. */
+/* Inlined with constant functions and sizes. `count` elements of a first block, to where lines of the output begin. */
+INLINE void divide_blocks(divide_block *block, const char *a, const char *b, ptrdiff_t item,
+                          char *out, ptrdiff_t out_step, ptrdiff_t n, ptrdiff_t count, bool stream)
+{
+    _Alignas(VECTOR_BYTES) double quotients[QUOTIENTS];
+    for (ptrdiff_t done = 0; done < n; done += count, count = QUOTIENTS) {
+        count = n - done < count ? n - done : count;
+        if (count == QUOTIENTS) { /* a constant */
+            block(a + done * item, b + done * item, quotients, QUOTIENTS);
+        } else {
+            block(a + done * item, b + done * item, quotients, count);
+        }
+        store_quotients(quotients, out + done * out_step, out_step, count, stream);
+    }
+}
+
+/* Operands that are not contiguous are gathered some blocks at a time, and repeated ones once. */
 INLINE void divide(divide_block *block, size_t size, char *const data[], const ptrdiff_t step[],
                    ptrdiff_t n, bool stream)
 {
-    _Alignas(VECTOR_BYTES) char gathered[2][QUOTIENTS * sizeof(uint64_t)];
-    _Alignas(VECTOR_BYTES) double quotients[QUOTIENTS];
-    for (int i = 0; i < 2; i++) {
-        for (ptrdiff_t k = 0; k < n && k < QUOTIENTS && step[i] == 0; k++) {
-            memcpy(gathered[i] + k * (ptrdiff_t)size, data[i], size);
-        }
-    }
+    _Alignas(VECTOR_BYTES) char gathered[2][GATHERED_ELEMENTS * sizeof(uint64_t)];
+    const ptrdiff_t item = (ptrdiff_t)size;
     const bool is_aligned = step[2] == sizeof(double) &&
                             (stream || n * (ptrdiff_t)sizeof(double) >= ALIGNED_FROM_BYTES);
-    const uintptr_t before = -(uintptr_t)data[2] % LINE_BYTES / sizeof(double);
-    ptrdiff_t count = is_aligned ? (ptrdiff_t)before : QUOTIENTS;
-    for (ptrdiff_t done = 0; done < n; done += count, count = QUOTIENTS) {
-        count = n - done < count ? n - done : count;
-        const char *a =
-            contiguous_block(data[0] + done * step[0], step[0], size, count, gathered[0]);
-        const char *b =
-            contiguous_block(data[1] + done * step[1], step[1], size, count, gathered[1]);
-        if (count == QUOTIENTS) { /* a constant */
-            block(a, b, quotients, QUOTIENTS);
-        } else {
-            block(a, b, quotients, count);
+    const ptrdiff_t before = (ptrdiff_t)(-(uintptr_t)data[2] % LINE_BYTES / sizeof(double));
+    ptrdiff_t first = is_aligned ? before : QUOTIENTS;
+    if (step[0] == item && step[1] == item) {
+        divide_blocks(block, data[0], data[1], item, data[2], step[2], n, first, stream);
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        for (ptrdiff_t k = 0; k < n && k < GATHERED_ELEMENTS && step[i] == 0; k++) {
+            memcpy(gathered[i] + k * item, data[i], size);
         }
-        store_quotients(quotients, data[2] + done * step[2], step[2], count, stream);
+    }
+    for (ptrdiff_t done = 0, count; done < n; done += count, first = QUOTIENTS) {
+        const char *in[2];
+        count = n - done < GATHERED_ELEMENTS ? n - done
+                : is_aligned && done == 0    ? GATHERED_ELEMENTS - QUOTIENTS + before
+                                             : GATHERED_ELEMENTS;
+        for (int i = 0; i < 2; i++) {
+            in[i] = step[i] == item ? data[i] + done * item : gathered[i];
+            if (step[i] != item && step[i] != 0) {
+                gather_words(data[i] + done * step[i], step[i], size, count, gathered[i]);
+            }
+        }
+        divide_blocks(block, in[0], in[1], item, data[2] + done * step[2], step[2], count, first,
+                      stream);
     }
 }
 
