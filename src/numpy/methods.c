@@ -127,9 +127,13 @@ static PyObject *reduce_or_leave(PyObject *clone, PyObject *called, PyObject *co
         reduction_reason = "arguments";
         return numpy_reduce(called, args, count, keywords);
     }
-    reduction_plan_reduce(&plan, clone_reduction_op(clone), &arguments);
     const bool has_start = arguments.initial != NULL || arguments.where != NULL;
-    if (has_start && plan.way == REDUCE_BY_KERNELS && !reduction_plan_start(&plan)) {
+    bool suits = arguments.where == NULL || reduction_mask_suits(&arguments, &plan.masked);
+    if (suits) {
+        reduction_plan_reduce(&plan, clone_reduction_op(clone), &arguments);
+        suits = !has_start || plan.way != REDUCE_BY_KERNELS || reduction_plan_start(&plan);
+    }
+    if (!suits) {
         plan.way = reduction_way_without_kernels(&arguments);
         plan.reason = "initial= or where=";
     }

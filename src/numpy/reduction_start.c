@@ -113,16 +113,21 @@ static bool find_mask_steps(struct masked_reduction *masked, PyArrayObject *arra
     return is_like;
 }
 
+bool reduction_mask_suits(const struct reduction_arguments *arguments,
+                          struct masked_reduction *masked)
+{
+    PyArrayObject *mask = (PyArrayObject *)arguments->where;
+    return PyArray_CheckExact(arguments->where) && PyArray_TYPE(mask) == NPY_BOOL &&
+           PyArray_NDIM(mask) == arguments->ndim && find_mask_steps(masked, arguments->array, mask);
+}
+
 static bool read_mask(struct reduction_plan *plan)
 {
     const struct reduction *reduction = &plan->reduction;
     const struct reduction_kernel *kernel = reduction->kernel;
     PyArrayObject *mask = (PyArrayObject *)plan->arguments->where;
-    PyArrayObject *array = plan->arguments->array;
     PyObject *out = plan->arguments->out;
-    if (!PyArray_CheckExact(plan->arguments->where) || PyArray_TYPE(mask) != NPY_BOOL ||
-        PyArray_NDIM(mask) != PyArray_NDIM(array) || !find_mask_steps(&plan->masked, array, mask) ||
-        (out != NULL && extents_meet(array_extent((PyArrayObject *)out), array_extent(mask)))) {
+    if (out != NULL && extents_meet(array_extent((PyArrayObject *)out), array_extent(mask))) {
         return false;
     }
     plan->masked.mask = PyArray_BYTES(mask);
