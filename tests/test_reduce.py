@@ -345,6 +345,26 @@ def test_the_order_decides_between_zeros(name, dtype, all_workers_come):
 
 
 @pytest.mark.skipif(not has_methods, reason="this NumPy's ufuncs have no attributes to shadow by")
+@pytest.mark.parametrize("dtype", "efd")
+@pytest.mark.parametrize("shape", [(100, 7, 3), (30, 5, 2, 3), (2, 3, 400), (70, 3), (9, 2, 2, 90)])
+def test_a_negative_zero_is_found_anywhere(shape, dtype):
+    """Short axes are gathered, a part of the last one at a time."""
+    rng = np.random.default_rng(0)
+    x = np.zeros((*shape[:-1], shape[-1] + 2), dtype)[..., 1:-1]
+    for axis in range(len(shape)):
+        assert not np.signbit(nc.minimum.reduce(x, axis=axis)).any()
+        assert nc._core.reduction_reason() is None
+    corners = [(0,) * len(shape), tuple(n - 1 for n in shape)]
+    for at in corners + [tuple(rng.integers(shape)) for _ in range(20)]:
+        x[at] = -0.0
+        for axis in (*range(len(shape)), None):
+            ours, theirs = (of.minimum.reduce(x, axis=axis) for of in (nc, np))
+            assert nc._core.reduction_reason() == "no memory, or zeros of both signs"
+            assert np.array_equal(np.signbit(ours), np.signbit(theirs))
+        x[at] = 0
+
+
+@pytest.mark.skipif(not has_methods, reason="this NumPy's ufuncs have no attributes to shadow by")
 def test_a_search_ends_where_the_result_is_known(regions, all_workers_come):
     x = np.zeros(10_000_000, bool)
     with nc.config(threads=2):

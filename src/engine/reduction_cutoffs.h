@@ -33,6 +33,8 @@ enum {
     /* Rows are cut for each thread once, not several times, if the results of all cuts take more: one thread
      * combines them, from the caches of the others. */
     REDUCTION_CUTS_BYTES = 128 << 10,
+    /* Rows of so few elements would be a call of a loop for each: columns are reduced one by one. */
+    REDUCTION_FEW_COLUMNS = 8,
     /* Partial results that are in memory at once. */
     REDUCTION_PARTIALS = 1 << 16,
     /* Calls of inner loops for fewer elements gain nothing from kernels and threads. */

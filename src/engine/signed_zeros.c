@@ -1,5 +1,8 @@
 #include "signed_zeros.h"
 
+#include "kernels/sizes.h"
+#include "reduction_cutoffs.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,11 +74,21 @@ static bool has_negative_zero(const struct reduction *reduction,
     search.kernel = minimum;
     search.out = least;
     search.onto = false;
-    search.kept.count = 0;
-    search.inner = (struct axes){1, {fastest(&all)}};
-    search.inner_call = fastest(&all).n;
-    search.repeated.count = all.count > 1 ? all.count - 1 : 0;
-    memcpy(search.repeated.axis, all.axis + 1, (size_t)search.repeated.count * sizeof *all.axis);
+    search.kept.count = search.inner.count = search.repeated.count = 0;
+    /* Short axes are gathered: each would be a call of the loop. */
+    const ptrdiff_t wanted = REDUCTION_INNER_BYTES / (ptrdiff_t)minimum->item_size;
+    ptrdiff_t elements = 1; /* of the inner axes but for the last one */
+    for (int i = 0; i < all.count; i++) {
+        const struct axis *axis = &all.axis[i];
+        if (i > 0 && size_from(&search.inner, 0) >= wanted) {
+            search.repeated.axis[search.repeated.count++] = *axis;
+            continue;
+        }
+        elements = size_from(&search.inner, 0);
+        search.inner.axis[search.inner.count++] = *axis;
+    }
+    const ptrdiff_t last = search.inner.axis[search.inner.count - 1].n;
+    search.inner_call = search.inner.count > 1 ? size_min(last, ceiling(wanted, elements)) : last;
     return !reduction_compute(&search) || bits_of(least, minimum->item_size) == (uint64_t)1 << 63;
 }
 

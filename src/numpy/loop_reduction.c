@@ -1,13 +1,13 @@
 #include "loop_reduction.h"
 
 #include "dtypes.h"
+#include "engine/reduction_cutoffs.h"
 #include "kernels/copy/copy_items.h"
 
 #include <string.h>
 
-/* Rows of few elements would be a call of the loop for each: then columns are taken in their turns, in
- * blocks of rows that stay in the cache. */
-enum { FEW_COLUMNS = 8, FEW_COLUMNS_ROWS = 512 };
+/* Few columns are taken in their turns, in blocks of rows that stay in the cache. */
+enum { FEW_COLUMNS_ROWS = 512 };
 
 /* into = into op other, n times. */
 static void run_loop(const struct reduction_kernel *kernel, void *into, ptrdiff_t into_step,
@@ -44,7 +44,7 @@ static void reduce_rows(const struct reduction_kernel *kernel, const char *data,
         copy_items(kernel->item_size, sums, size, data, next, columns);
     }
     ptrdiff_t row = onto ? 0 : 1;
-    while (row < rows && columns <= FEW_COLUMNS) {
+    while (row < rows && columns <= REDUCTION_FEW_COLUMNS) {
         const ptrdiff_t n = rows - row < FEW_COLUMNS_ROWS ? rows - row : FEW_COLUMNS_ROWS;
         for (ptrdiff_t column = 0; column < columns; column++) {
             run_loop(kernel, (char *)sums + column * size, 0, data + row * step + column * next,

@@ -252,7 +252,7 @@ static void divide_axes(struct reduction *reduction, const struct axes *joined)
 
 /* ---- the rules ---- */
 
-enum { FEW_ROWS = 3 };
+enum { FEW_ROWS = 3, MANY_ROWS = 64 };
 
 /* Why there is no kernel for the operands; NULL if there is one, and the steps of a given output are known. */
 static const char *why_not_operands(struct reduction_plan *plan, const struct reduction_op *op)
@@ -304,11 +304,14 @@ static const char *why_not_axes(struct reduction_plan *plan, const struct reduct
         return NULL; /* what is around the loops takes NumPy longer */
     }
     /* Zeros in the result may take a second pass, and a few rows one more, from where they are combined: one
-     * thread gains nothing then. */
-    const bool has_few_rows = !op->widens && plan->reduction.inner.count == 0 && rows <= FEW_ROWS;
-    return (plan->reduction.kernel->zeros_tie || has_few_rows) && plan->reduction.threads == 1
-               ? "one thread"
-               : NULL;
+     * thread gains nothing then; but of a few columns each is one call of the loop. */
+    const bool are_columns = plan->reduction.inner.count == 0;
+    const bool has_few_rows = !op->widens && are_columns && rows <= FEW_ROWS;
+    const bool has_few_columns = are_columns && plan->reduction.kept.count == 1 &&
+                                 plan->reduction.kept.axis[0].n <= REDUCTION_FEW_COLUMNS &&
+                                 rows >= MANY_ROWS && plan->reduction.out_size > 2;
+    const bool ties = plan->reduction.kernel->zeros_tie && !has_few_columns;
+    return (ties || has_few_rows) && plan->reduction.threads == 1 ? "one thread" : NULL;
 }
 
 /* The most elements that one call of an inner loop gets when NumPy reduces: its iterator goes along the
