@@ -45,10 +45,10 @@ enum {
     REDUCTION_SEGMENTED_AXIS = 16,
     /* What a segment takes beside its elements, as bytes that are read. */
     REDUCTION_SEGMENT_BYTES = 128,
-    /* Arrays are accumulated by rows, in slices that fit the first-level cache, from so many columns on;
+    /* Arrays are accumulated by rows, in slices that fit the second-level cache, from so many columns on;
      * across lines, too, of which input and output span so little: caches are not filled ahead of rows that lie
      * far apart. `python benchmarks/compare.py --match accumulate` */
-    ACCUMULATED_ROW_BYTES = 32 << 10,
+    ACCUMULATED_ROW_BYTES = 128 << 10,
     ACCUMULATED_LEAST_COLUMNS = 16,
     ACCUMULATED_SHORT_LINE_BYTES = 160,
     /* Lines of fewer elements are taken by rows from so many columns on; `python benchmarks/random_calls.py` */
