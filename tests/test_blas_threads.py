@@ -118,7 +118,7 @@ def test_the_last_of_several_calls_gives_them_back(blas):
     assert get() == 5
 
 
-# Of the threads that OpenBLAS has for products of so many multiplications, three of ours are as many.
+# OpenBLAS has as many threads as three of ours from three times as many multiplications on.
 @pytest.mark.usefixtures("threads_always")
 @pytest.mark.parametrize(
     ("left", "right", "dtype", "is_held"),
