@@ -364,6 +364,26 @@ MUTATIONS = {
         "return has_zero(&reduction->kept",
         "return false && has_zero(&reduction->kept",
     ),
+    "a negative zero beyond the gathered axes": (
+        "src/engine/signed_zeros.c",
+        "search.repeated.axis[search.repeated.count++] = *axis;",
+        "(void)search.repeated.axis;",
+    ),
+    "the last bit of a short sum of bools": (
+        "src/kernels/matmul/matmul_bits.c",
+        "c[row * x.c.row_step] = (a[row] & bits) != 0;",
+        "c[row * x.c.row_step] = (a[row] & bits & 0x7fff) != 0;",
+    ),
+    "the rest of a narrow row of bools": (
+        "src/kernels/matmul/matmul_bits.c",
+        "if (first < x->k && sum != decided) {",
+        "if (first < x->k && sum == 0) {",
+    ),
+    "quotients of a second gathered piece": (
+        "src/kernels/elementwise/quotients.h",
+        "data[2] + done * step[2], step[2], count, first,",
+        "data[2], step[2], count, first,",
+    ),
     "the block that ends a search": (
         "src/engine/reduction.c",
         "const char final = (char)reduction->kernel->final;",

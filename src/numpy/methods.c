@@ -129,9 +129,10 @@ static PyObject *reduce_or_leave(PyObject *clone, PyObject *called, PyObject *co
     }
     const bool has_start = arguments.initial != NULL || arguments.where != NULL;
     bool suits = arguments.where == NULL || reduction_mask_suits(&arguments, &plan.masked);
-    if (suits) {
+    if (suits || PyArray_SIZE(arguments.array) >= reduction_short_loop()) {
         reduction_plan_reduce(&plan, clone_reduction_op(clone), &arguments);
-        suits = !has_start || plan.way != REDUCE_BY_KERNELS || reduction_plan_start(&plan);
+        suits =
+            !has_start || plan.way != REDUCE_BY_KERNELS || (suits && reduction_plan_start(&plan));
     }
     if (!suits) {
         plan.way = reduction_way_without_kernels(&arguments);
