@@ -12,7 +12,7 @@ INLINE void gather_words(const char *from, ptrdiff_t step, size_t size, ptrdiff_
     const ptrdiff_t in_word = (ptrdiff_t)(sizeof(uint64_t) / size);
     ptrdiff_t k = 0;
 #pragma GCC unroll 2
-    for (; k + in_word <= n; k += in_word) {
+    for (; in_word > 1 && k + in_word <= n; k += in_word) {
         uint64_t word = 0;
 #pragma GCC unroll 8
         for (ptrdiff_t i = 0; i < in_word; i++) {
@@ -22,6 +22,7 @@ INLINE void gather_words(const char *from, ptrdiff_t step, size_t size, ptrdiff_
         }
         memcpy(gathered + k * (ptrdiff_t)size, &word, sizeof word);
     }
+#pragma GCC unroll 4
     for (; k < n; k++) {
         memcpy(gathered + k * (ptrdiff_t)size, from + k * step, size);
     }

@@ -89,10 +89,11 @@ INLINE void or_rows(uint64_t *sum, const uint64_t *a, ptrdiff_t a_words, const u
 }
 
 /* The same of few k, for up to 64 columns: how many bits of a are set would be a guess. */
-INLINE uint64_t or_few_rows(uint64_t sum, uint64_t a, const uint64_t *b, ptrdiff_t k)
+INLINE uint64_t or_few_rows(uint64_t sum, uint64_t a, const uint64_t *b, ptrdiff_t b_words,
+                            ptrdiff_t k)
 {
     for (ptrdiff_t i = 0; i < k; i++) {
-        sum |= b[i] & -(a >> i & 1);
+        sum |= b[i * b_words] & -(a >> i & 1);
     }
     return sum;
 }
@@ -112,7 +113,7 @@ static bool multiply_bits(const uint64_t *a, ptrdiff_t a_words, const uint64_t *
             const uint64_t *bits = a + row * a_words;
             // cppcheck-suppress knownConditionTrueFalse
             if (x->k <= FEW_K && width == 1) {
-                sum[0] = or_few_rows(sum[0], bits[0], b + word, x->k);
+                sum[0] = or_few_rows(sum[0], bits[0], b + word, b_words, x->k);
                 // cppcheck-suppress knownConditionTrueFalse
             } else if (width == WIDTH) {
                 or_rows(sum, bits, a_words, b + word, b_words, WIDTH);
