@@ -80,7 +80,7 @@ enum {
     THIN_SUMS_BYTES = 32 << 10, /* of sums along rows, of up to eight columns */
     /* What is added one after the other: the error grows with its root. */
     THIN_SUM_K = 256,            /* where sums run along rows */
-    THIN_LANE_K = 256,           /* in each lane of a dot */
+    THIN_LANE_K = 128,           /* in each lane of a dot */
     THIN_PACKED_BYTES = 1 << 20, /* of b, packed at once */
     THIN_ROOM_BYTES = 192 << 10, /* of the sums and packed pieces of one unit: the second level */
 
