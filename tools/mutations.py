@@ -366,7 +366,7 @@ MUTATIONS = {
     ),
     "a negative zero beyond the gathered axes": (
         "src/engine/signed_zeros.c",
-        "search.repeated.axis[search.repeated.count++] = *axis;",
+        "search.repeated.axis[search.repeated.count++] = all.axis[i];",
         "(void)search.repeated.axis;",
     ),
     "the last bit of a short sum of bools": (

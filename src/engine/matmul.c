@@ -119,13 +119,14 @@ static bool gains_by_held_blas(const struct matmul_dtype *dtype, const struct pr
            muls <= threads * serial_muls(dtype, x);
 }
 
-/* Few large products are split themselves; of many small ones the stack is. `ns`: of one. */
-static int plan_threads(struct matmul_plan *plan, double ns)
+/* Few large products are split themselves; of many small ones the stack is, and of `many` for each thread, however
+ * large. `ns`: of one. */
+static int plan_threads(struct matmul_plan *plan, double ns, ptrdiff_t many)
 {
     const ptrdiff_t batch = plan->product.batch;
     const int threads =
         threads_for_ns(plan->policy, (ns > 20 ? ns : 20) * (double)batch, BREAK_EVEN_NS);
-    const bool by_stack = batch > 1 && !(ns > SPLIT_PRODUCT_NS && batch < 4 * (ptrdiff_t)threads);
+    const bool by_stack = batch > 1 && !(ns > SPLIT_PRODUCT_NS && batch < many * threads);
     plan->stack_threads = by_stack ? threads : 1;
     plan->threads = by_stack ? 1 : threads;
     return threads;
@@ -225,13 +226,9 @@ static bool plan_thin(struct matmul_plan *plan, const struct matmul_dtype *dtype
     const bool packs =
         !by_rows && (dtype->is_complex || x->b.row_step != size || x->a.column_step != size);
     const ptrdiff_t floats = by_rows ? x->k : parts * x->k;
-    const int threads =
-        plan_threads(plan, (double)x->m * (double)x->k * (double)size / THIN_BYTES_PER_NS);
     /* All threads would meet after each product, which takes as long as one where those of BLAS spin. */
-    if (x->batch >= threads) {
-        plan->stack_threads = threads;
-        plan->threads = 1;
-    }
+    const int threads =
+        plan_threads(plan, (double)x->m * (double)x->k * (double)size / THIN_BYTES_PER_NS, 1);
     if (columns == 0 || columns > MOST_THIN_COLUMNS ||
         (plan->policy->threshold == 0 &&
          !(is_deep(dtype->thin, by_rows, columns, floats) &&
@@ -323,7 +320,7 @@ void matmul_plan(struct matmul_plan *plan, const struct policy *policy,
     if (kernel->kind == 'b') {
         plan_bool_threads(plan);
     } else {
-        plan_threads(plan, muls * (kernel->is_scalar ? 1.0 : 0.05) + elements_of(x) * 0.2);
+        plan_threads(plan, muls * (kernel->is_scalar ? 1.0 : 0.05) + elements_of(x) * 0.2, 4);
     }
     const bool is_large = muls >= LARGE_MULS && x->m >= LARGE_SIDE && x->n >= LARGE_SIDE;
     if (plan->way == MATMUL_PACKED && is_large && dtype->large != NULL && dtype->large->prepare()) {

@@ -79,13 +79,13 @@ static bool has_negative_zero(const struct reduction *reduction,
     const ptrdiff_t wanted = REDUCTION_INNER_BYTES / (ptrdiff_t)minimum->item_size;
     ptrdiff_t elements = 1; /* of the inner axes but for the last one */
     for (int i = 0; i < all.count; i++) {
-        const struct axis *axis = &all.axis[i];
-        if (i > 0 && size_from(&search.inner, 0) >= wanted) {
-            search.repeated.axis[search.repeated.count++] = *axis;
-            continue;
+        const ptrdiff_t gathered = size_from(&search.inner, 0);
+        if (gathered >= wanted) {
+            search.repeated.axis[search.repeated.count++] = all.axis[i];
+        } else {
+            elements = gathered;
+            search.inner.axis[search.inner.count++] = all.axis[i];
         }
-        elements = size_from(&search.inner, 0);
-        search.inner.axis[search.inner.count++] = *axis;
     }
     const ptrdiff_t last = search.inner.axis[search.inner.count - 1].n;
     search.inner_call = search.inner.count > 1 ? size_min(last, ceiling(wanted, elements)) : last;

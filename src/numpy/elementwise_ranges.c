@@ -5,8 +5,12 @@
 
 #include <string.h>
 
-/* Of a second range that is much shorter than the first nothing would be gained. */
-enum { LEAST_SHARED = ITERATOR_RANGE_ELEMENTS + ITERATOR_RANGE_ELEMENTS / 2 };
+enum {
+    /* A thread is given so many elements at a time, a multiple of the iterator's buffers. */
+    RANGE_ELEMENTS = NPY_BUFSIZE,
+    /* Of a second range that is much shorter than the first nothing would be gained. */
+    LEAST_SHARED = RANGE_ELEMENTS + RANGE_ELEMENTS / 2,
+};
 
 int ranges_threads(const struct elementwise *engine, npy_intp n)
 {
@@ -110,7 +114,7 @@ static NpyIter *next_iterator(const struct ranges *ranges)
 /* Iterators with buffers, as many as there is memory for; NULL: for none. */
 static struct ranges *make_ranges(const struct ranged_call *call)
 {
-    const npy_intp most = (call->n + ITERATOR_RANGE_ELEMENTS - 1) / ITERATOR_RANGE_ELEMENTS;
+    const npy_intp most = (call->n + RANGE_ELEMENTS - 1) / RANGE_ELEMENTS;
     const int threads = (int)Py_MIN(call->threads, most);
     struct ranges *ranges =
         PyMem_Calloc(1, sizeof *ranges + (size_t)threads * sizeof ranges->iterator[0]);
@@ -171,8 +175,8 @@ bool ranges_run(const struct ranged_call *call, PyObject **result)
         .context = ranges,
         .units = call->n,
         .elements_of_unit = 1,
-        .timed = ITERATOR_RANGE_ELEMENTS,
-        .block = ITERATOR_RANGE_ELEMENTS,
+        .timed = RANGE_ELEMENTS,
+        .block = RANGE_ELEMENTS,
         .threads = ranges->threads,
     };
     errors_clear();

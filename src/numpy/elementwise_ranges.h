@@ -5,9 +5,6 @@
 
 #include "operand_iterator.h"
 
-/* A thread is given so many elements at a time, a multiple of the iterator's buffers. */
-enum { ITERATOR_RANGE_ELEMENTS = NPY_BUFSIZE };
-
 struct ranged_call {
     const char *name; /* of the ufunc */
     struct elementwise *engine;

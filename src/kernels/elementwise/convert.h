@@ -1,6 +1,7 @@
 /* Conversions of elements to other dtypes, as NumPy casts them. Contiguous ones become loops of
  * vectors, others are gathered first. */
 
+#include "kernels/copy/copy_items.h"
 #include "kernels/half_convert.h"
 #include "kernels/integer_convert.h"
 
@@ -22,10 +23,8 @@ INLINE void gather_words(const char *from, ptrdiff_t step, size_t size, ptrdiff_
         }
         memcpy(gathered + k * (ptrdiff_t)size, &word, sizeof word);
     }
-#pragma GCC unroll 4
-    for (; k < n; k++) {
-        memcpy(gathered + k * (ptrdiff_t)size, from + k * step, size);
-    }
+    const ptrdiff_t item = (ptrdiff_t)size;
+    copy_items_of(size, gathered + k * item, item, from + k * step, step, n - k);
 }
 
 /* What is converted to what: DO(source, its kind, its type, target, its kind, its type, value of x).

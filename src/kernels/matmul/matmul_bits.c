@@ -136,17 +136,17 @@ static bool multiply_bits(const uint64_t *a, ptrdiff_t a_words, const uint64_t *
 }
 
 /* Dot products of few k with up to 16 rows of a: whether they have ended would be a guess. */
-INLINE void dots_of_few(const struct product *matrices, ptrdiff_t m)
+static void dots_of_few(const struct product *matrices)
 {
     const struct product x = *matrices; /* stores to c, bytes, could alias the struct */
     uint64_t a[MOST_DOT_ROWS];
-    for (ptrdiff_t row = 0; row < m; row++) {
+    for (ptrdiff_t row = 0; row < x.m; row++) {
         a[row] = few_true_bits(x.a.data + row * x.a.row_step, x.a.column_step, x.k);
     }
     for (ptrdiff_t column = 0; column < x.n; column++) {
         const uint64_t bits = few_true_bits(x.b.data + column * x.b.column_step, 1, x.k);
         char *c = x.c.data + column * x.c.column_step;
-        for (ptrdiff_t row = 0; row < m; row++) {
+        for (ptrdiff_t row = 0; row < x.m; row++) {
             c[row * x.c.row_step] = (a[row] & bits) != 0;
         }
     }
@@ -207,7 +207,7 @@ INLINE void dots_of_rows(const struct product *matrices, uint64_t *a, ptrdiff_t 
 static void dots_of_bits(const struct product *x, uint64_t *a)
 {
     if (x->k <= FEW_K) {
-        dots_of_few(x, x->m);
+        dots_of_few(x);
         return;
     }
     switch (x->m) {
