@@ -10,7 +10,8 @@ static bool are_scattered(const struct reduction *reduction)
 {
     const struct axes *inner = &reduction->inner;
     return reduction->kernel->sums_are_results && !reduction->kernel->zeros_tie &&
-           !reduction->onto && inner->count == 1 && reduction->kept.count > 0 &&
+           !reduction->kernel->gets_cheaper && !reduction->onto && inner->count == 1 &&
+           reduction->kept.count > 0 &&
            inner->axis[0].n * (ptrdiff_t)reduction->kernel->item_size < REDUCTION_INNER_BYTES &&
            size_from(&reduction->repeated, 0) >= REDUCTION_LEAST_PLACES;
 }

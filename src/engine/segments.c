@@ -213,7 +213,7 @@ static void split_segments(struct segment_split *split, ptrdiff_t average)
     const struct reduction_kernel *kernel = segments->kernel;
     const struct axis axis = fastest(&segments->kept);
     const ptrdiff_t item = (ptrdiff_t)segments->conversion.from_size;
-    const bool are_columns = axis.n > 1 && labs(axis.step) < labs(segments->step);
+    const bool are_columns = axis.n > 1 && axis.step != 0 && labs(axis.step) < labs(segments->step);
     const ptrdiff_t line = size_max(LINE_BYTES / item, 1);
     ptrdiff_t block_bytes = REDUCTION_CHUNK_BYTES;
     const ptrdiff_t line_bytes = segments->count * (average * item + REDUCTION_SEGMENT_BYTES);

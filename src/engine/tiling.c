@@ -120,6 +120,17 @@ static bool rows_are_short(const struct tiling *tiling)
     return !tiling->joined && tiling->columns * size < longest_packed(tiling);
 }
 
+/* Whether an input differs between tiles, though it may be one element in each. */
+static bool varies_outside(const struct nested *nested, int in)
+{
+    for (int i = 0; i < nested->axes - 2; i++) {
+        if (nested->axis[i].n > 1 && nested->axis[i].step[in] != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Whether the rows of a tile become one. */
 static bool joins_rows(const struct tiling *tiling)
 {
@@ -131,10 +142,13 @@ static bool joins_rows(const struct tiling *tiling)
     ptrdiff_t longest = JOIN_ROWS_BELOW_BYTES;
     for (int in = 0; in < nested_operands(loop, nested); in = nested_read_next(loop, in)) {
         const ptrdiff_t size = (ptrdiff_t)loop->item_size[in], step = column->step[in];
-        if (tiling->packed[in] || row->step[in] == 0) {
+        const bool is_constant = row->step[in] == 0 && step == 0 && varies_outside(nested, in);
+        if (tiling->packed[in] || (row->step[in] == 0 && !is_constant)) {
             continue;
         }
-        if (nested->convert[in] == NULL && step != 0 && step != size) {
+        if (is_constant) {
+            longest = size_min(longest, packed);
+        } else if (nested->convert[in] == NULL && step != 0 && step != size) {
             longest = size_min(longest, size < GATHERED_BELOW_ITEM_BYTES
                                             ? JOIN_ROWS_BELOW_BYTES_IF_CONVERTED
                                             : packed);

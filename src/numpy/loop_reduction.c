@@ -97,7 +97,7 @@ static const struct operation {
     const char *name, *kinds;
     int final; /* of bools: what ends a search; -1: nothing */
     bool ties; /* of zeros: which of both is NumPy's result depends on its order */
-    bool alone_changes;
+    bool alone_changes, gets_cheaper;
 } operations[] = {
     {"maximum", "biuf", .final = 1, .ties = true},
     {"minimum", "biuf", .final = 0, .ties = true},
@@ -108,7 +108,7 @@ static const struct operation {
     {"bitwise_or", "biu", .final = 1},
     {"bitwise_and", "biu", .final = 0},
     {"bitwise_xor", "biu", .final = -1},
-    {"gcd", "iu", .final = -1, .alone_changes = true},
+    {"gcd", "iu", .final = -1, .alone_changes = true, .gets_cheaper = true},
 };
 
 static const struct operation *operation_of(const char *name)
@@ -142,6 +142,7 @@ bool loop_reduction_of_row(struct loop_reduction *reduction, const PyUFuncObject
         .kernel.any_order = true,
         .kernel.sums_are_results = true,
         .kernel.alone_changes = operation->alone_changes && dtype.kind == 'i',
+        .kernel.gets_cheaper = operation->gets_cheaper,
         .kernel.final = dtype.kind == 'b' ? operation->final : -1,
         .kernel.zeros_tie = dtype.kind == 'f' && operation->ties,
         .kernel.reduce_each = reduce_each,

@@ -5,6 +5,7 @@
 #include "engine/matmul.h"
 #include "engine/matmul_join.h"
 #include "errors.h"
+#include "kernels/vector.h"
 #include "offload.h"
 #include "policy_in_use.h"
 
@@ -201,13 +202,27 @@ static struct product along(const struct product *x, const struct stack_axis *ax
     return stack;
 }
 
+/* Whether dot products along another axis of the stack share cache lines, and those along this one do not. */
+static bool others_share_lines(const struct product_layout *layout, int i)
+{
+    const int in = layout->axis[i].step[0] == 0;
+    for (int j = 0; j < layout->axes; j++) {
+        const npy_intp step = Py_ABS(layout->axis[j].step[in]);
+        if (layout->core[0] == 1 && layout->core[1] == 1 && step != 0 && step < LINE_BYTES / 2 &&
+            Py_ABS(layout->axis[i].step[in]) >= LINE_BYTES) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Axes along which an operand is repeated become rows or columns of the other; the innermost first, as
  * only what is left may follow them in memory. */
 static void join_axes(const struct gufunc_loop *loop, struct product_layout *layout)
 {
     for (int i = layout->axes - 1; i >= 0; i--) {
         struct product joined = along(&layout->product, &layout->axis[i]);
-        if (matmul_join(&loop->dtype, &joined)) {
+        if (!others_share_lines(layout, i) && matmul_join(&loop->dtype, &joined)) {
             layout->product = joined;
             layout->axes--;
             memmove(&layout->axis[i], &layout->axis[i + 1],

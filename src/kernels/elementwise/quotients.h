@@ -47,23 +47,28 @@ INLINE ptrdiff_t divide_fours(const char *a, const char *b, double *quotients, p
 #define divide_fours(a, b, quotients, n, kind, size) 0
 #endif
 
-/* Inlined with constant functions and sizes. `count` elements of a first block, to where lines of the output begin. */
-INLINE void divide_blocks(divide_block *block, const char *a, const char *b, ptrdiff_t item,
+/* Inlined with constant functions. `step`: of the elements of a and b, 0 where one block of them is repeated; `count`:
+ * the elements of a first block, to where lines of the output begin. */
+INLINE void divide_blocks(divide_block *block, const char *const in[], const ptrdiff_t step[],
                           char *out, ptrdiff_t out_step, ptrdiff_t n, ptrdiff_t count, bool stream)
 {
     _Alignas(VECTOR_BYTES) double quotients[QUOTIENTS];
-    for (ptrdiff_t done = 0; done < n; done += count, count = QUOTIENTS) {
-        count = n - done < count ? n - done : count;
+    const char *a = in[0], *b = in[1];
+    for (; n > 0; n -= count, count = QUOTIENTS) {
+        count = n < count ? n : count;
         if (count == QUOTIENTS) { /* a constant */
-            block(a + done * item, b + done * item, quotients, QUOTIENTS);
+            block(a, b, quotients, QUOTIENTS);
         } else {
-            block(a + done * item, b + done * item, quotients, count);
+            block(a, b, quotients, count);
         }
-        store_quotients(quotients, out + done * out_step, out_step, count, stream);
+        store_quotients(quotients, out, out_step, count, stream);
+        a += count * step[0];
+        b += count * step[1];
+        out += count * out_step;
     }
 }
 
-/* Operands that are not contiguous are gathered some blocks at a time, and repeated ones once. */
+/* Operands that are not contiguous are gathered some blocks at a time, and one block of repeated ones. */
 INLINE void divide(divide_block *block, size_t size, char *const data[], const ptrdiff_t step[],
                    ptrdiff_t n, bool stream)
 {
@@ -72,29 +77,36 @@ INLINE void divide(divide_block *block, size_t size, char *const data[], const p
     const bool is_aligned = step[2] == sizeof(double) &&
                             (stream || n * (ptrdiff_t)sizeof(double) >= ALIGNED_FROM_BYTES);
     const ptrdiff_t before = (ptrdiff_t)(-(uintptr_t)data[2] % LINE_BYTES / sizeof(double));
-    ptrdiff_t first = is_aligned ? before : QUOTIENTS;
-    if (step[0] == item && step[1] == item) {
-        divide_blocks(block, data[0], data[1], item, data[2], step[2], n, first, stream);
-        return;
-    }
+    const char *in[] = {data[0], data[1]};
+    ptrdiff_t in_step[] = {item, item}, first = is_aligned ? before : QUOTIENTS;
+    bool gathers = false;
     for (int i = 0; i < 2; i++) {
-        for (ptrdiff_t k = 0; k < n && k < GATHERED_ELEMENTS && step[i] == 0; k++) {
-            memcpy(gathered[i] + k * item, data[i], size);
+        gathers = gathers || (step[i] != item && step[i] != 0);
+        if (step[i] == 0) {
+            in[i] = gathered[i];
+            in_step[i] = 0;
+            for (ptrdiff_t k = 0; k < n && k < QUOTIENTS; k++) {
+                memcpy(gathered[i] + k * item, data[i], size);
+            }
         }
     }
+    if (!gathers) {
+        divide_blocks(block, in, in_step, data[2], step[2], n, first, stream);
+        return;
+    }
     for (ptrdiff_t done = 0, count; done < n; done += count, first = QUOTIENTS) {
-        const char *in[2];
         count = n - done < GATHERED_ELEMENTS ? n - done
                 : is_aligned && done == 0    ? GATHERED_ELEMENTS - QUOTIENTS + before
                                              : GATHERED_ELEMENTS;
         for (int i = 0; i < 2; i++) {
-            in[i] = step[i] == item ? data[i] + done * item : gathered[i];
-            if (step[i] != item && step[i] != 0) {
+            if (step[i] == item) {
+                in[i] = data[i] + done * item;
+            } else if (step[i] != 0) {
                 gather_words(data[i] + done * step[i], step[i], size, count, gathered[i]);
+                in[i] = gathered[i];
             }
         }
-        divide_blocks(block, in[0], in[1], item, data[2] + done * step[2], step[2], count, first,
-                      stream);
+        divide_blocks(block, in, in_step, data[2] + done * step[2], step[2], count, first, stream);
     }
 }
 
