@@ -227,7 +227,7 @@ static void dots_of_bits(const struct product *x, uint64_t *a)
 
 /* ---- columns of any steps ---- */
 
-enum { FIRST_MET = 8, GROWTH = 3, MOST_MET = 256, TOGETHER = 4 };
+enum { FIRST_MET = 8, GROWTH = 3, MOST_MET = 256, TOGETHER = 4, MOST_UNDECIDED = 256 };
 
 /* Where b has elements that true ones of a row of a meet, in bytes; a multiple of TOGETHER of them, the last of which
  * are repeated: at once, as how many are left would be a guess. */
@@ -252,9 +252,33 @@ INLINE int any_of_met(const char *b, const ptrdiff_t *met)
     return b[met[0]] | b[met[1]] | b[met[2]] | b[met[3]];
 }
 
-/* A row of c: looks only at what true elements of a meet. As the first few mostly decide, a is read in growing
- * pieces; and where the very first one does for most columns, that one before the others. */
-static void row_of_any(const struct product *x, const char *a, char *c)
+/* Columns of a row of c in which nothing true has been found so far. */
+struct undecided {
+    ptrdiff_t count;
+    uint16_t column[MOST_UNDECIDED];
+};
+
+INLINE void decide(const struct product *x, char *c, struct undecided *undecided,
+                   const ptrdiff_t *met, ptrdiff_t count)
+{
+    ptrdiff_t left = 0;
+    for (ptrdiff_t i = 0; i < undecided->count; i++) {
+        const uint16_t column = undecided->column[i];
+        const char *b = x->b.data + column * x->b.column_step;
+        int any = 0;
+        for (ptrdiff_t k = 0; k < count && any == 0; k += TOGETHER) {
+            any = any_of_met(b, met + k);
+        }
+        c[column * x->c.column_step] = any != 0;
+        undecided->column[left] = column;
+        left += any == 0;
+    }
+    undecided->count = left;
+}
+
+/* Up to MOST_UNDECIDED columns of a row of c: looks only at what true elements of a meet. The first few mostly decide:
+ * a is read in growing pieces. */
+INLINE void columns_of_any(const struct product *x, const char *a, char *c)
 {
     const ptrdiff_t c_step = x->c.column_step, b_step = x->b.column_step, k = x->k, n = x->n;
     ptrdiff_t met[MOST_MET + TOGETHER];
@@ -262,42 +286,35 @@ static void row_of_any(const struct product *x, const char *a, char *c)
     ptrdiff_t at = k < FIRST_MET ? k : FIRST_MET, left = 0;
     ptrdiff_t count = elements_met(x, a, 0, at, met);
     const ptrdiff_t first[TOGETHER] = {met[0], met[1], met[2], met[3]};
+    const int wanted = count > 0 ? ~0 : 0;
+    struct undecided undecided;
     const char *b = x->b.data;
-    if (at == k && count <= TOGETHER) {
-        const int wanted = count > 0 ? ~0 : 0;
-        for (ptrdiff_t column = 0; column < n; column++, b += b_step) {
-            c[column * c_step] = (any_of_met(b, first) & wanted) != 0;
-        }
-        return;
-    }
-    ptrdiff_t alone = 0; /* columns that the first one decides */
     for (ptrdiff_t column = 0; column < n; column++, b += b_step) {
-        int any = count > 0 ? b[first[0]] : 0;
-        const bool is_rare = alone < column - column / 8;
-        alone += any != 0;
-        if (count > 0 && (any == 0 || is_rare)) {
-            any = any_of_met(b, first);
-        }
-        for (ptrdiff_t i = TOGETHER; i < count && any == 0; i += TOGETHER) {
-            any = any_of_met(b, met + i);
-        }
+        const int any = any_of_met(b, first) & wanted;
         c[column * c_step] = any != 0;
+        undecided.column[left] = (uint16_t)column;
         left += any == 0;
     }
-    while (at < k && left > 0) {
+    undecided.count = left;
+    if (count > TOGETHER) {
+        decide(x, c, &undecided, met + TOGETHER, count - TOGETHER);
+    }
+    while (at < k && undecided.count > 0) {
         const ptrdiff_t from = at;
         const ptrdiff_t piece = from < MOST_MET / GROWTH ? from * GROWTH : MOST_MET;
         at = k - at < piece ? k : at + piece;
         count = elements_met(x, a, from, at, met);
-        for (ptrdiff_t column = 0; column < n && count > 0; column++) {
-            int any = c[column * c_step];
-            b = x->b.data + column * b_step;
-            for (ptrdiff_t i = 0; i < count && any == 0; i += TOGETHER) {
-                any = any_of_met(b, met + i);
-                left -= any != 0;
-            }
-            c[column * c_step] = any != 0;
-        }
+        decide(x, c, &undecided, met, count);
+    }
+}
+
+static void row_of_any(const struct product *x, const char *a, char *c)
+{
+    struct product part = *x;
+    for (ptrdiff_t column = 0; column < x->n; column += part.n) {
+        part.n = x->n - column < MOST_UNDECIDED ? x->n - column : MOST_UNDECIDED;
+        part.b.data = x->b.data + column * x->b.column_step;
+        columns_of_any(&part, a, c + column * x->c.column_step);
     }
 }
 
