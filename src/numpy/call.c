@@ -11,9 +11,12 @@
 #include "operands.h"
 #include "resolved_arguments.h"
 #include "resolved_call.h"
+#include "threads/limit.h"
 
-/* Outputs of fewer elements are left to NumPy. */
-enum { LEAST_MASKED_ELEMENTS = 1024 };
+enum {
+    LEAST_MASKED_ELEMENTS = 1024, /* outputs of fewer are left to NumPy */
+    MOST_SHORT_ELEMENTS = 8192,   /* of which no run is worth threads */
+};
 
 static PyObject *out_keyword, *where_keyword;
 
@@ -127,6 +130,23 @@ static bool read_operands(struct ufunc_call *call, PyObject *const *args, size_t
     call->mask = (PyArrayObject *)mask;
     return out == NULL || (is_plain(call->array[inputs], call->row->output) &&
                            private_is_writable(call->array[inputs]));
+}
+
+bool call_has_short_runs(PyObject *const *args, size_t count, PyObject *keywords)
+{
+    const Py_ssize_t positional = PyVectorcall_NARGS(count);
+    const Py_ssize_t named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
+    const bool by_threads = threads_limit().threads > 1;
+    bool is_masked = false;
+    for (Py_ssize_t i = 0; i < named; i++) {
+        is_masked = is_masked || PyTuple_GET_ITEM(keywords, i) == where_keyword;
+    }
+    for (Py_ssize_t i = 0; i < positional + named && is_masked; i++) {
+        const bool is_long = by_threads && PyArray_CheckExact(args[i]) &&
+                             PyArray_SIZE((PyArrayObject *)args[i]) > MOST_SHORT_ELEMENTS;
+        is_masked = !is_long && operands_is_ordinary(args[i]);
+    }
+    return is_masked;
 }
 
 bool call_directly(const struct call_table *table, PyObject *const *args, size_t count,

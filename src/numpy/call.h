@@ -16,4 +16,8 @@ int call_initialize(void);
 bool call_directly(const struct call_table *table, PyObject *const *args, size_t count,
                    PyObject *keywords, PyObject **result);
 
+/* Whether a call that NumPy makes has a mask whose runs are too short for our loops: those of the original, which
+ * no argument can tell from ours, take each run a few ns earlier. */
+bool call_has_short_runs(PyObject *const *args, size_t count, PyObject *keywords);
+
 #endif

@@ -386,7 +386,8 @@ PyObject *clone_call_by_numpy(PyObject *clone, PyObject *called, PyObject *const
     const struct clone *own = clone_of((PyUFuncObject *)clone);
     /* NumPy warns for ufuncs of its own only. */
     const bool warns = own->calls.warns_of_third && PyVectorcall_NARGS(count) > own->calls.inputs;
-    PyObject *by = warns ? (PyObject *)own->original : own->numpy_path;
+    const bool as_original = warns || call_has_short_runs(args, count, keywords);
+    PyObject *by = as_original ? (PyObject *)own->original : own->numpy_path;
     struct options_scope scope;
     options_enter(&scope);
     PyObject *result = private_numpy_vectorcall(by, args, count, keywords);

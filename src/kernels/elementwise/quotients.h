@@ -47,6 +47,19 @@ INLINE ptrdiff_t divide_fours(const char *a, const char *b, double *quotients, p
 #define divide_fours(a, b, quotients, n, kind, size) 0
 #endif
 
+/* An item of up to 8 bytes, so often that it fills words. */
+INLINE void repeat_item(const char *from, size_t size, size_t times, char *to)
+{
+    uint64_t word = 0;
+    memcpy(&word, from, size);
+    for (size_t bytes = size; bytes < sizeof word; bytes *= 2) {
+        word |= word << 8 * bytes;
+    }
+    for (size_t at = 0; at < times * size; at += sizeof word) {
+        memcpy(to + at, &word, sizeof word);
+    }
+}
+
 /* Inlined with constant functions. `step`: of the elements of a and b, 0 where one block of them is repeated; `count`:
  * the elements of a first block, to where lines of the output begin. */
 INLINE void divide_blocks(divide_block *block, const char *const in[], const ptrdiff_t step[],
@@ -85,9 +98,7 @@ INLINE void divide(divide_block *block, size_t size, char *const data[], const p
         if (step[i] == 0) {
             in[i] = gathered[i];
             in_step[i] = 0;
-            for (ptrdiff_t k = 0; k < n && k < QUOTIENTS; k++) {
-                memcpy(gathered[i] + k * item, data[i], size);
-            }
+            repeat_item(data[i], size, QUOTIENTS, gathered[i]);
         }
     }
     if (!gathers) {
