@@ -52,12 +52,9 @@ static void compute_gathered(const struct pieces *pieces, char *const piece[],
     const int out = loop->inputs;
     _Alignas(LINE_BYTES) char gathered[PIECES_MOST_INPUTS + 1][PIECE_BYTES];
     char *data[PIECES_MOST_OPERANDS];
-    ptrdiff_t contiguous[PIECES_MOST_OPERANDS], n = 0;
-    uint16_t index[MASKED_PIECE_ELEMENTS];
-    for (ptrdiff_t i = 0; i < all; i++) {
-        index[n] = (uint16_t)i;
-        n += mask[i * mask_step] != 0;
-    }
+    ptrdiff_t contiguous[PIECES_MOST_OPERANDS];
+    uint16_t index[MASKED_PIECE_ELEMENTS + BOOLS_AT_ONCE];
+    const ptrdiff_t n = find_all_true(mask, mask_step, all, index);
     for (int in = 0; in < out; in++) {
         data[in] = step[in] == 0 ? piece[in] : gathered[in];
         contiguous[in] = step[in] == 0 ? 0 : (ptrdiff_t)loop->item_size[in];

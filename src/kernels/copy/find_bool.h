@@ -23,6 +23,36 @@ static inline ptrdiff_t find_bool_from(bool wanted, const char *mask, ptrdiff_t 
     return from;
 }
 
+enum { BOOLS_AT_ONCE = 4 };
+
+/* The indices of all that are true; returns how many. `index` has room for BOOLS_AT_ONCE more. Four at a time, without a
+ * branch: which bools are true would be a guess. */
+static inline ptrdiff_t find_all_true(const char *mask, ptrdiff_t step, ptrdiff_t n,
+                                      uint16_t index[])
+{
+    static const uint16_t found[1 << BOOLS_AT_ONCE][BOOLS_AT_ONCE] = {
+        {0}, {0},    {1},    {0, 1},    {2},    {0, 2},    {1, 2},    {0, 1, 2},
+        {3}, {0, 3}, {1, 3}, {0, 1, 3}, {2, 3}, {0, 2, 3}, {1, 2, 3}, {0, 1, 2, 3}};
+    const uint32_t ones = 0x01010101;
+    ptrdiff_t count = 0, i = 0;
+    for (uint32_t four; step == 1 && i + BOOLS_AT_ONCE <= n; i += BOOLS_AT_ONCE) {
+        memcpy(&four, mask + i, sizeof four);
+        if ((four & ~ones) != 0) {
+            break; /* other values than 0 and 1 */
+        }
+        uint64_t indices;
+        memcpy(&indices, found[four * 0x10204080 >> 28], sizeof indices);
+        indices += (uint64_t)i * 0x0001000100010001;
+        memcpy(index + count, &indices, sizeof indices);
+        count += four * ones >> 24;
+    }
+    for (; i < n; i++) {
+        index[count] = (uint16_t)i;
+        count += mask[i * step] != 0;
+    }
+    return count;
+}
+
 /* How often a true one follows a false one, or the begin; of bytes other than 0 and 1, about. */
 static inline ptrdiff_t count_runs(const char *mask, ptrdiff_t step, ptrdiff_t n)
 {
