@@ -89,8 +89,9 @@ enum {
     COPY_MOST_BYTES = 512 << 10,
     COPY_LEAST_ROW_BYTES = 16, /* shorter rows are not worth vectors */
     COPY_LONG_DOT = 32,
-    DOTS_MOST_COLUMNS = 7, /* more are half a vector of bytes, or several */
-    COPY_MOST_ASPECT = 16, /* columns for each row that reads the copy again, of floats */
+    COPY_LEAST_COLUMNS = 3, /* of shorter dots: fewer do not pay for a copy of the other operand */
+    DOTS_MOST_COLUMNS = 7,  /* more are half a vector of bytes, or several */
+    COPY_MOST_ASPECT = 16,  /* columns for each row that reads the copy again, of floats */
 
     /* ---- blocks; any from a half to four times as large made no difference beyond the noise ---- */
     PANEL_BYTES = 24 << 10,  /* of one panel of b, in the first level of cache */

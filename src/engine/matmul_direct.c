@@ -40,7 +40,9 @@ static struct copies copies_for(const struct matmul_kernel *kernel, const struct
     if (rows_are_vectors) {
         return (struct copies){.b = x->m > 1};
     }
-    return x->b.row_step == size ? (struct copies){.a = x->n > 1, .for_dots = true} : none;
+    const bool is_read_often = x->n > COPY_LEAST_COLUMNS || x->k >= COPY_LONG_DOT;
+    return x->b.row_step == size && is_read_often ? (struct copies){.a = x->n > 1, .for_dots = true}
+                                                  : none;
 }
 
 static void copy_a(struct product *x, char *to, ptrdiff_t size)
