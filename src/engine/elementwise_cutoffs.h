@@ -52,7 +52,7 @@ enum {
      * a run takes, and gathering and scattering an element, as elements of a mask that are looked at.
      * `python benchmarks/compare.py --match where=` */
     MASKED_RUN_ELEMENTS = 28,
-    MASKED_GATHERED_ELEMENTS = 1,
+    MASKED_GATHERED_ELEMENTS = 2,
     /* Of fewer rows, an input across the output is read as it lies: its lines are needed as often as there are
      * rows, and most of them are in a cache then. `python benchmarks/random_calls.py` */
     LEAST_PACKED_ROWS = 4,

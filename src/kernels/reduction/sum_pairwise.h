@@ -217,8 +217,13 @@ NOINLINE sum sum_strided(const char *data, ptrdiff_t step, ptrdiff_t n)
         return is_descending ? sum_descending_leaf(data, n) : sum_strided_leaf(data, step, n);
     }
     const ptrdiff_t half = reduction_half(n);
+    const char *const second = data + half * step;
+    if (!is_gathered && !is_descending && n - half <= REDUCTION_LEAF_PARTS) {
+        const sum first = sum_strided_leaf(data, step, half);
+        return plus_sum(first, sum_strided_leaf(second, step, n - half));
+    }
     const sum first = sum_strided(data, step, half);
-    return plus_sum(first, sum_strided(data + half * step, step, n - half));
+    return plus_sum(first, sum_strided(second, step, n - half));
 }
 #endif
 
