@@ -9,6 +9,7 @@
 
 enum { CHUNK_ROWS = 8, CHUNK_COLUMNS = 64, WORD = 64, LEAST_K_TO_LOOK = 8 * WORD };
 enum { NEAR_WORDS = COPY_TO_STACK_BYTES / 8 };
+enum { SCATTERED_LEAST_COLUMNS = 8, SCATTERED_MOST_SIDE = 256 };
 
 /* A matrix, and its rows as bits. */
 struct bit_rows {
@@ -136,9 +137,17 @@ static bool is_few_dots(const struct product *x)
     return x->m > 1 && x->m <= MOST_DOT_ROWS && x->b.row_step == 1 && x->b.column_step != 1;
 }
 
+/* Whether rows of a would be gathered to be packed, which takes as long as to look at their elements once. */
+static bool has_scattered_rows(const struct product *x)
+{
+    return x->a.column_step != 1 && x->a.row_step != 1 && x->b.column_step == 1 &&
+           x->n >= SCATTERED_LEAST_COLUMNS && x->n <= WORD && x->k <= SCATTERED_MOST_SIDE &&
+           x->m <= SCATTERED_MOST_SIDE;
+}
+
 bool matmul_bool_is_direct(const struct product *x)
 {
-    return x->m <= MOST_DOT_ROWS && !is_few_dots(x);
+    return (x->m <= MOST_DOT_ROWS && !is_few_dots(x)) || has_scattered_rows(x);
 }
 
 double matmul_bool_ns(const struct product *x)

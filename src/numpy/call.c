@@ -9,6 +9,7 @@
 #include "matmul_call.h"
 #include "numpy_private.h"
 #include "operands.h"
+#include "policy_in_use.h"
 #include "resolved_arguments.h"
 #include "resolved_call.h"
 #include "threads/limit.h"
@@ -138,6 +139,9 @@ bool call_has_short_runs(PyObject *const *args, size_t count, PyObject *keywords
     const Py_ssize_t named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
     const bool by_threads = threads_limit().threads > 1;
     bool is_masked = false;
+    if (policy_in_use.threshold != 0) {
+        return false;
+    }
     for (Py_ssize_t i = 0; i < named; i++) {
         is_masked = is_masked || PyTuple_GET_ITEM(keywords, i) == where_keyword;
     }

@@ -368,10 +368,17 @@ npy_intp reduction_short_loop(void)
     return forced != 0 ? Py_MIN(forced, REDUCTION_LOOP_ELEMENTS) : REDUCTION_LOOP_ELEMENTS;
 }
 
+/* Whether loops get runs of a mask, of which one thread gains nothing. */
+static bool is_by_runs(const struct reduction_arguments *arguments)
+{
+    return arguments->where != NULL && policy_in_use.threshold == 0 && threads_limit().threads == 1;
+}
+
 enum reduction_way reduction_way_without_kernels(const struct reduction_arguments *arguments)
 {
-    return PyArray_SIZE(arguments->array) < reduction_short_loop() ? REDUCE_BY_NUMPY
-                                                                   : REDUCE_BY_LOOPS;
+    return PyArray_SIZE(arguments->array) < reduction_short_loop() || is_by_runs(arguments)
+               ? REDUCE_BY_NUMPY
+               : REDUCE_BY_LOOPS;
 }
 
 bool reduction_is_short(const struct reduction_op *op, PyArrayObject *array)
@@ -411,7 +418,8 @@ void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_o
         plan->way = REDUCE_BY_KERNELS;
         return;
     }
-    const bool gains = loops_may_gain(plan, op, order[0], longest_loop(arguments, order));
+    const bool gains = !is_by_runs(arguments) &&
+                       loops_may_gain(plan, op, order[0], longest_loop(arguments, order));
     plan->way = gains || !is_numpys(arguments) ? REDUCE_BY_LOOPS : REDUCE_BY_NUMPY;
 }
 

@@ -320,16 +320,29 @@ static void row_of_any(const struct product *x, const char *a, char *c)
 
 /* ---- contiguous columns, or dots ---- */
 
-/* All rows of up to 64 contiguous columns. A branch on elements of a would be a guess. */
+/* All rows of up to 64 contiguous columns. A branch on elements of a would be a guess. The first k, which mostly
+ * decide, are packed once for all rows, as far as one needs them. */
 INLINE void or_of_rows(const struct product *x, ptrdiff_t column, ptrdiff_t columns)
 {
+    enum { MOST_PACKED = 256 };
     const uint64_t past = columns < 64 ? ~(uint64_t)0 << columns : 0;
+    const char *b = x->b.data + column;
+    uint64_t packed[MOST_PACKED];
+    ptrdiff_t count = 0;
     for (ptrdiff_t row = 0; row < x->m; row++) {
-        const char *a = x->a.data + row * x->a.row_step, *b = x->b.data + column;
+        const char *a = x->a.data + row * x->a.row_step;
         uint64_t sum = past;
-        for (ptrdiff_t k = 0; k < x->k && sum != ~(uint64_t)0; k++) {
+        ptrdiff_t k = 0;
+        for (; k < count && sum != ~(uint64_t)0; k++) {
+            sum |= packed[k] & -(uint64_t)(a[k * x->a.column_step] != 0);
+        }
+        for (; k < x->k && sum != ~(uint64_t)0; k++) {
             const char *from = b + k * x->b.row_step;
             const uint64_t bits = columns == 64 ? true_bits(from) : few_true_bits(from, 1, columns);
+            if (k < MOST_PACKED) {
+                packed[k] = bits;
+                count = k + 1;
+            }
             sum |= bits & -(uint64_t)(a[k * x->a.column_step] != 0);
         }
         unpack_bits(x->c.data + row * x->c.row_step + column * x->c.column_step, x->c.column_step,
