@@ -139,12 +139,14 @@ INLINE ptrdiff_t add_rows(const char *data, ptrdiff_t step, int rows, ptrdiff_t 
     return at;
 }
 
-/* `rows`: 1, SOME_ROWS or MANY_ROWS. Returns the columns that are done. */
+/* `rows`: up to SOME_ROWS, or MANY_ROWS. Returns the columns that are done. */
 NOINLINE ptrdiff_t add_some_rows(const char *data, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t parts,
                                  bool onto, accumulator *sums)
 {
     return rows == MANY_ROWS   ? add_rows(data, step, MANY_ROWS, parts, onto, sums)
            : rows == SOME_ROWS ? add_rows(data, step, SOME_ROWS, parts, onto, sums)
+           : rows == 3         ? add_rows(data, step, 3, parts, onto, sums)
+           : rows == 2         ? add_rows(data, step, 2, parts, onto, sums)
                                : add_rows(data, step, 1, parts, onto, sums);
 }
 
@@ -176,7 +178,7 @@ static void reduce_rows(const struct reduction_kernel *kernel, const char *data,
             add_short_rows(from, step, taken, parts, adds, sums);
             done = parts;
         } else if (has_vector) {
-            taken = taken == MANY_ROWS ? MANY_ROWS : taken >= SOME_ROWS ? SOME_ROWS : 1;
+            taken = taken < SOME_ROWS || taken == MANY_ROWS ? taken : SOME_ROWS;
             done = add_some_rows(from, step, taken, parts, adds, sums);
         }
         add_single_columns(from, step, taken, next, done, parts, adds, sums);
