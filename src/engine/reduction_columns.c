@@ -92,7 +92,7 @@ struct reduction_split reduction_split_columns(const struct reduction *reduction
     const ptrdiff_t sum_size = (ptrdiff_t)kernel->sum_size;
     const ptrdiff_t all = fastest(&reduction->kept).n, others = size_from(&reduction->kept, 1);
     const ptrdiff_t wanted = threads > 1 ? (ptrdiff_t)threads * REDUCTION_BLOCKS_PER_THREAD : 1;
-    ptrdiff_t results = size_min(ROW_BYTES / sum_size, all);
+    ptrdiff_t results = size_min(REDUCTION_ROW_BYTES / sum_size, all);
     if (ceiling(all, results) * others < wanted) {
         const ptrdiff_t wide = ceiling(REDUCTION_WIDE_BYTES, sum_size);
         results = size_min(results, kernel->any_order

@@ -26,6 +26,9 @@ enum {
     REDUCTION_LEAST_PLACES = 4,
     /* An inner call is halved down to this, where it is shared by threads. */
     REDUCTION_HALF_BYTES = 256 << 10,
+    /* Sums of rows are in slices of so much: of narrower ones, rows are read in so many pieces that prefetchers
+     * do not get ahead, which takes up to half as long again. `python benchmarks/compare.py --match reduce` */
+    REDUCTION_ROW_BYTES = 1 << 20,
     /* Columns are shared by threads in slices of at least this, or of so much if there are several for
      * each thread. */
     REDUCTION_SLICE_BYTES = 256,
