@@ -110,6 +110,20 @@ def test_operands_across_the_output(shape, itemsize, threads_always, regions):
     assert regions() > 0
 
 
+@pytest.mark.parametrize("dtypes", ["HH", "dd", "ff", "Hd", "bi", "ii"])
+@pytest.mark.parametrize("name", ["multiply", "divide"])
+def test_rows_that_repeat(name, dtypes):
+    """An operand does not vary within a row, or in several of them."""
+    rng = np.random.default_rng(9)
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    for shape in ((13, 22), (3, 1, 40), (70, 5)):
+        a, b = (numbers(rng, shape, dtype) + 1 for dtype in dtypes)
+        for axis in range(len(shape)):
+            repeated = np.broadcast_to(np.take(a, [0], axis), shape)
+            for left, right in ((repeated, b), (a, repeated), (repeated, repeated)):
+                assert_same(ours.outer(left, right), theirs.outer(left, right))
+
+
 @pytest.mark.parametrize("name", ["exp", "hypot", "maximum", "less", "power", "logical_and"])
 def test_loops_of_numpy_get_numpys_steps(name, threads_always, short_calls, regions):
     ours, theirs = getattr(nc, name), getattr(np, name)

@@ -6,6 +6,7 @@ order, in float32 for half; other floats are within what their precision allows.
 """
 
 import contextlib
+import itertools
 import os
 import subprocess
 import sys
@@ -321,6 +322,32 @@ def check_large(code):
 @pytest.mark.parametrize("code", OURS)
 def test_large(code):
     check_large(code)
+
+
+def scattered(matrix):
+    """The same elements, apart in every direction."""
+    apart = np.zeros((3, *matrix.shape[::-1], 2), matrix.dtype)
+    apart[1, ..., 1] = matrix.T
+    return apart[1, ..., 1].T
+
+
+@pytest.mark.parametrize("density", [0.5, 0.03, 0.0])
+def test_bools_that_lie_apart(density):
+    """More columns, and more k, than are decided at once."""
+    rng = np.random.default_rng(7)
+    shapes = (4, 34, 385), (2, 300, 600), (1, 9, 258), (32, 82, 17), (40, 300, 64), (20, 256, 9)
+    for m, k, n in shapes:
+        a, b = (rng.random(shape) < density for shape in ((m, k), (k, n)))
+        a[-1, -1] = b[-1, -1] = True
+        expected = a.astype(int) @ b.astype(int) > 0
+        lefts = a, np.asfortranarray(a), scattered(a)
+        rights = b, np.asfortranarray(b), scattered(b)
+        for threads in (1, 3):
+            for left, right in itertools.product(lefts, rights):
+                with nc.config(threads=threads):
+                    np.testing.assert_array_equal(nc.matmul(left, right), expected)
+                    stack = np.broadcast_to(left, (3, *left.shape)), np.stack([right] * 3)
+                    np.testing.assert_array_equal(nc.matmul(*stack), [expected] * 3)
 
 
 def test_small_stacks_of_threads():

@@ -108,6 +108,19 @@ def test_stacks_in_any_order(dtype):
                 np.testing.assert_array_equal(out, expected)
 
 
+@pytest.mark.skipif(not hasattr(np, "vecdot"), reason="this NumPy has no vecdot")
+@pytest.mark.parametrize("dtype", "HlF")
+def test_dots_across_the_stack(dtype):
+    """Whose vectors lie apart, and side by side with those of another axis."""
+    rng = np.random.default_rng(8)
+    for shape in ((7, 60, 9), (60, 7, 33), (5, 3, 40, 7)):
+        a = np.asfortranarray(numbers(rng, shape, dtype))
+        for axis in range(len(shape) - 1):
+            b = np.broadcast_to(np.take(a, [1], axis), shape)
+            for operands in ((a, b), (b, a)):
+                assert_same(nc.vecdot(*operands), np.vecdot(*operands))
+
+
 def test_outputs_in_fortran_order():
     a, b = (np.random.default_rng(5).integers(0, 99, (20, 20)) for _ in range(2))
     out = np.zeros((20, 20), int, order="F")

@@ -344,6 +344,31 @@ def test_the_order_decides_between_zeros(name, dtype, all_workers_come):
         assert np.array_equal(np.signbit(result), np.signbit(expected))
 
 
+@pytest.mark.parametrize("dtype", "efd")
+@pytest.mark.parametrize("shape", [(450_001, 3), (3, 450_001), (3, 7, 120_001)])
+def test_zeros_among_many_results(shape, dtype, all_workers_come):
+    """Which several threads look for."""
+    axis = int(np.argmin(shape))
+    x = np.full(shape, -1, dtype)
+    for at in (0, 1, -1):
+        lines = np.moveaxis(x, axis, -1)[(at,) * (len(shape) - 1)]
+        lines[:] = -0.0, 0.0, -1
+        with nc.config(threads=2):
+            ours = nc.maximum.reduce(x, axis=axis)
+        assert np.array_equal(np.signbit(ours), np.signbit(np.maximum.reduce(x, axis=axis)))
+        lines[:] = -1
+
+
+@pytest.mark.parametrize("dtype", "efdFD")
+@pytest.mark.parametrize("rows", range(2, 12))
+def test_few_long_rows(rows, dtype):
+    x = random_array((rows, 9_007), dtype)
+    for operand in (x, x[:, 3:], x[::-1]):
+        with nc.config(threads=1):
+            ours = nc.add.reduce(operand, axis=0)
+        assert same_bits(ours, np.add.reduce(operand, axis=0))
+
+
 @pytest.mark.skipif(not has_methods, reason="this NumPy's ufuncs have no attributes to shadow by")
 @pytest.mark.parametrize("dtype", "efd")
 @pytest.mark.parametrize("shape", [(100, 7, 3), (30, 5, 2, 3), (2, 3, 400), (70, 3), (9, 2, 2, 90)])

@@ -361,8 +361,48 @@ MUTATIONS = {
     ),
     "zeros of both signs": (
         "src/engine/signed_zeros.c",
-        "return has_zero(&reduction->kept",
-        "return false && has_zero(&reduction->kept",
+        "return has_zero(reduction,",
+        "return false && has_zero(reduction,",
+    ),
+    "the first of two kinds of zeros": (
+        "src/engine/signed_zeros.c",
+        "return found >> (8 * size - 1) != 0;",
+        "return step != size && found >> (8 * size - 1) != 0;",
+    ),
+    "the second of four bools": (
+        "src/kernels/copy/find_bool.h",
+        "four * 0x10204080 >> 28",
+        "four * 0x10004080 >> 28",
+    ),
+    "true bools of other values": (
+        "src/kernels/copy/find_bool.h",
+        "if ((four & ~ones) != 0) {",
+        "if (four > 0xfefefefe) {",
+    ),
+    "columns that nothing has decided": (
+        "src/kernels/matmul/matmul_bits.c",
+        "left += any == 0;\n    }\n    undecided->count = left;",
+        "left += any != 0;\n    }\n    undecided->count = left;",
+    ),
+    "more than 256 columns of bools": (
+        "src/kernels/matmul/matmul_bits.c",
+        "part.b.data = x->b.data + column * x->b.column_step;",
+        "part.b.data = x->b.data;",
+    ),
+    "bools beyond those that are packed": (
+        "src/kernels/matmul/matmul_bits.c",
+        "for (; k < x->k && sum != ~(uint64_t)0; k++) {",
+        "for (; k < x->k && k < MOST_PACKED && sum != ~(uint64_t)0; k++) {",
+    ),
+    "a repeated dividend": (
+        "src/kernels/elementwise/quotients.h",
+        "in_step[i] = 0;",
+        "in_step[i] = item;",
+    ),
+    "three rows of sums": (
+        "src/kernels/reduction/sum_columns.h",
+        ": rows == 3         ? add_rows(data, step, 3,",
+        ": rows == 3         ? add_rows(data, step, 2,",
     ),
     "a negative zero beyond the gathered axes": (
         "src/engine/signed_zeros.c",

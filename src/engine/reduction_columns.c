@@ -5,6 +5,7 @@
 #include "kernels/sizes.h"
 #include "kernels/vector.h"
 #include "reduction_cutoffs.h"
+#include "threads/policy.h"
 
 static void reduce_columns(const struct reduction_split *split, const char *data, ptrdiff_t columns,
                            ptrdiff_t rows, bool onto, char *sums)
@@ -85,19 +86,45 @@ static ptrdiff_t results_of_slice(const struct reduction *reduction, int threads
     return size_max(ceiling(even, in_line) * in_line, REDUCTION_SLICE_BYTES / item);
 }
 
+/* Where rows can be shared, too: not in pieces so short that prefetchers do not get ahead, nor so few rows that their
+ * results take as long to combine. */
+static ptrdiff_t results_of_cut(const struct reduction *reduction, ptrdiff_t wanted,
+                                ptrdiff_t most_cuts)
+{
+    const ptrdiff_t sum_size = (ptrdiff_t)reduction->kernel->sum_size;
+    const ptrdiff_t all = fastest(&reduction->kept).n;
+    const ptrdiff_t widest = ceiling(all, ceiling(wanted, most_cuts));
+    const ptrdiff_t least = size_min(ceiling(REDUCTION_LONG_PIECE_BYTES, sum_size), widest);
+    return size_max(size_max(least, ceiling(all, wanted)), ceiling(REDUCTION_WIDE_BYTES, sum_size));
+}
+
+/* The longest of the axes along which rows are repeated; the first if there are none. */
+static int axis_to_cut(const struct axes *repeated)
+{
+    int cut = 0;
+    for (int i = 1; i < repeated->count; i++) {
+        cut = repeated->axis[i].n > repeated->axis[cut].n ? i : cut;
+    }
+    return cut;
+}
+
 struct reduction_split reduction_split_columns(const struct reduction *reduction)
 {
     const int threads = reduction->threads;
     const struct reduction_kernel *kernel = reduction->kernel;
     const ptrdiff_t sum_size = (ptrdiff_t)kernel->sum_size;
     const ptrdiff_t all = fastest(&reduction->kept).n, others = size_from(&reduction->kept, 1);
-    const ptrdiff_t wanted = threads > 1 ? (ptrdiff_t)threads * REDUCTION_BLOCKS_PER_THREAD : 1;
+    const ptrdiff_t wanted =
+        threads > 1 ? ceiling((ptrdiff_t)threads * REDUCTION_BLOCKS_PER_THREAD, others) : 1;
+    const int cut = axis_to_cut(&reduction->repeated);
+    const ptrdiff_t rows = reduction->repeated.count > 0 ? reduction->repeated.axis[cut].n : 1;
+    const ptrdiff_t least_rows = reduction->policy->small_blocks ? 2 : REDUCTION_LEAST_CUT_ROWS;
+    const ptrdiff_t most_cuts = kernel->any_order ? ceiling(rows, least_rows) : 1;
     ptrdiff_t results = size_min(REDUCTION_ROW_BYTES / sum_size, all);
-    if (ceiling(all, results) * others < wanted) {
-        const ptrdiff_t wide = ceiling(REDUCTION_WIDE_BYTES, sum_size);
-        results = size_min(results, kernel->any_order
-                                        ? size_max(wide, ceiling(all, ceiling(wanted, others)))
-                                        : results_of_slice(reduction, threads, others));
+    if (ceiling(all, results) < wanted) {
+        results =
+            size_min(results, kernel->any_order ? results_of_cut(reduction, wanted, most_cuts)
+                                                : results_of_slice(reduction, threads, others));
     }
     const ptrdiff_t slices = ceiling(all, results);
     struct reduction_split split = {
@@ -105,19 +132,15 @@ struct reduction_split reduction_split_columns(const struct reduction *reduction
         .run = run_columns,
         .results = results,
         .slices = slices,
+        .cut = cut,
         .cuts = 1,
     };
-    if (kernel->any_order && reduction->repeated.count > 0 && slices * others < wanted) {
-        for (int i = 1; i < reduction->repeated.count; i++) {
-            split.cut = reduction->repeated.axis[i].n > reduction->repeated.axis[split.cut].n
-                            ? i
-                            : split.cut;
-        }
+    if (slices < wanted) {
         /* One thread combines the results of cuts, which others have just written. */
-        const ptrdiff_t blocks =
-            wanted * others * all * sum_size > REDUCTION_CUTS_BYTES ? threads : wanted;
-        split.cuts = size_min(ceiling(blocks, slices * others),
-                              ceiling(reduction->repeated.axis[split.cut].n, 2));
+        const ptrdiff_t blocks = wanted * others * all * sum_size > REDUCTION_CUTS_BYTES
+                                     ? ceiling(threads, others)
+                                     : wanted;
+        split.cuts = size_min(ceiling(blocks, slices), most_cuts);
     }
     split.blocks = others * slices * split.cuts;
     split.chunk = ceiling(REDUCTION_CHUNK_BYTES, total_bytes(reduction) / split.blocks + 1);

@@ -33,6 +33,9 @@ enum {
      * each thread. */
     REDUCTION_SLICE_BYTES = 256,
     REDUCTION_WIDE_BYTES = 4096,
+    /* Where rows can be shared, too: the shortest pieces of them, as above, and the fewest rows. */
+    REDUCTION_LONG_PIECE_BYTES = 64 << 10,
+    REDUCTION_LEAST_CUT_ROWS = 8,
     /* Rows are cut for each thread once, not several times, if the results of all cuts take more: one thread
      * combines them, from the caches of the others. */
     REDUCTION_CUTS_BYTES = 128 << 10,

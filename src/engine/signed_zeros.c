@@ -1,8 +1,11 @@
 #include "signed_zeros.h"
 
 #include "kernels/sizes.h"
+#include "kernels/vector.h"
 #include "reduction_cutoffs.h"
+#include "threads/region.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,31 +19,65 @@ static uint64_t bits_of(const char *item, size_t size)
     return bits;
 }
 
-/* Whether one of n items, `step` bytes apart, is a zero of either sign. */
+/* Whether one of n items, `step` bytes apart, is a zero of either sign: only 0 - 1 has a highest bit that the number
+ * itself has not. `step` is a constant where items are next to each other, for vectors of the smallest instruction
+ * sets, which cannot compare 8 bytes. */
 #define DEFINE(size, type)                                                                         \
+    INLINE bool is_zero_among_items_##size(const char *item, ptrdiff_t step, ptrdiff_t n)          \
+    {                                                                                              \
+        type found = 0;                                                                            \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                        \
+            const type bits = (type)(*(const type *)(item + i * step) << 1);                       \
+            found |= (type)(bits - 1) & (type)~bits;                                               \
+        }                                                                                          \
+        return found >> (8 * size - 1) != 0;                                                       \
+    }                                                                                              \
     static bool is_zero_among_##size(const char *item, ptrdiff_t step, ptrdiff_t n)                \
     {                                                                                              \
-        bool found = false;                                                                        \
-        for (ptrdiff_t i = 0; i < n; i++) {                                                        \
-            found |= (type)(*(const type *)(item + i * step) << 1) == 0;                           \
-        }                                                                                          \
-        return found;                                                                              \
+        return step == size ? is_zero_among_items_##size(item, size, n)                            \
+                            : is_zero_among_items_##size(item, step, n);                           \
     }
 DEFINE(2, uint16_t)
 DEFINE(4, uint32_t)
 DEFINE(8, uint64_t)
 #undef DEFINE
 
-static bool has_zero(const struct axes *axes, int count, const char *out, size_t size)
+/* Results along one axis. */
+struct zero_search {
+    const char *out;
+    struct axis axis;
+    size_t size;
+    atomic_bool found;
+};
+
+static void search_zeros(void *context, ptrdiff_t first, ptrdiff_t count)
 {
-    const struct axis axis = count > 0 ? axes->axis[count - 1] : (struct axis){.n = 1};
-    if (count <= 1) {
-        return size == 2   ? is_zero_among_2(out, axis.out_step, axis.n)
-               : size == 4 ? is_zero_among_4(out, axis.out_step, axis.n)
-                           : is_zero_among_8(out, axis.out_step, axis.n);
+    struct zero_search *search = context;
+    const ptrdiff_t step = search->axis.out_step;
+    const char *item = search->out + first * step;
+    if (search->size == 2   ? is_zero_among_2(item, step, count)
+        : search->size == 4 ? is_zero_among_4(item, step, count)
+                            : is_zero_among_8(item, step, count)) {
+        search->found = true;
     }
-    for (ptrdiff_t i = 0; i < axis.n; i++) {
-        if (has_zero(axes, count - 1, out + i * axis.out_step, size)) {
+}
+
+static bool has_zero(const struct reduction *reduction, int count, const char *out)
+{
+    const struct axes *axes = &reduction->kept;
+    struct zero_search search = {out, {.n = 1}, reduction->out_size, false};
+    if (count > 0) {
+        search.axis = axes->axis[count - 1];
+    }
+    if (count <= 1) {
+        const bool is_short = search.axis.n * (ptrdiff_t)search.size < REDUCTION_THREADS_BYTES &&
+                              !reduction->policy->small_blocks;
+        region_run_ranges(reduction->policy, is_short ? 1 : reduction->threads, search.axis.n, 0,
+                          search_zeros, &search);
+        return search.found;
+    }
+    for (ptrdiff_t i = 0; i < search.axis.n; i++) {
+        if (has_zero(reduction, count - 1, out + i * search.axis.out_step)) {
             return true;
         }
     }
@@ -94,6 +131,6 @@ static bool has_negative_zero(const struct reduction *reduction,
 
 bool zeros_may_tie(const struct reduction *reduction, const struct reduction_kernel *minimum)
 {
-    return has_zero(&reduction->kept, reduction->kept.count, reduction->out, reduction->out_size) &&
+    return has_zero(reduction, reduction->kept.count, reduction->out) &&
            has_negative_zero(reduction, minimum);
 }
