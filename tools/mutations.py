@@ -399,6 +399,11 @@ MUTATIONS = {
         "in_step[i] = 0;",
         "in_step[i] = item;",
     ),
+    "cuts that are combined too early": (
+        "src/engine/reduction_columns.c",
+        "if (!atomic_exchange(&arrived[cut + apart], true)) {",
+        "if (atomic_exchange(&arrived[cut + apart], true)) {",
+    ),
     "three rows of sums": (
         "src/kernels/reduction/sum_columns.h",
         ": rows == 3         ? add_rows(data, step, 3,",

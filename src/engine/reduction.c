@@ -187,6 +187,18 @@ static bool ends_search(const struct reduction_split *split, ptrdiff_t block)
            split->partials[(size_t)block * kernel->sum_size] == kernel->final;
 }
 
+/* Combines `count` arrays of `bytes` in pairs, by index; the result is the first. */
+static void combine_in_pairs(const struct reduction_kernel *kernel, char *arrays, ptrdiff_t count,
+                             ptrdiff_t bytes)
+{
+    for (ptrdiff_t apart = 1; apart < count; apart *= 2) {
+        for (ptrdiff_t i = 0; i + apart < count; i += 2 * apart) {
+            kernel->combine(kernel, arrays + i * bytes, arrays + (i + apart) * bytes,
+                            (size_t)bytes);
+        }
+    }
+}
+
 static void finish_elements(const struct reduction_split *split)
 {
     const struct reduction *reduction = split->reduction;
@@ -325,10 +337,10 @@ static void run_all_blocks(struct reduction_split *split)
 static void run_and_finish(struct reduction_split *split)
 {
     if (split->run != run_elements) {
-        run_all_blocks(split);
         if (split->cuts > 1) {
-            reduction_finish_columns(split);
+            reduction_begin_columns(split);
         }
+        run_all_blocks(split);
         return;
     }
     const ptrdiff_t blocks_of_call = split->results << split->halvings;

@@ -24,11 +24,41 @@ static void reduce_columns(const struct reduction_split *split, const char *data
     }
 }
 
+/* Where rows are cut: the results of one cut, of an index of the other kept axes. */
+static char *results_of(const struct reduction_split *split, ptrdiff_t others, ptrdiff_t cut)
+{
+    const struct reduction *reduction = split->reduction;
+    return split->partials + (others * split->cuts + cut) * fastest(&reduction->kept).n *
+                                 (ptrdiff_t)reduction->kernel->sum_size;
+}
+
+/* Of two cuts the thread that is there last combines the results, as long as it is the last one: it has them in its
+ * cache, and those of several pairs are combined at a time. Returns whether it has combined all. */
+static bool combine_cuts(const struct reduction_split *split, ptrdiff_t others, ptrdiff_t slice,
+                         ptrdiff_t cut, ptrdiff_t columns)
+{
+    const struct reduction_kernel *kernel = split->reduction->kernel;
+    const ptrdiff_t size = (ptrdiff_t)kernel->sum_size, first = slice * split->results * size;
+    atomic_bool *const arrived = split->arrived + (others * split->slices + slice) * split->cuts;
+    for (ptrdiff_t apart = 1; apart < split->cuts; apart *= 2) {
+        cut -= cut % (2 * apart);
+        if (cut + apart >= split->cuts) {
+            continue;
+        }
+        if (!atomic_exchange(&arrived[cut + apart], true)) {
+            return false;
+        }
+        kernel->combine(kernel, results_of(split, others, cut) + first,
+                        results_of(split, others, cut + apart) + first, (size_t)(columns * size));
+    }
+    return true;
+}
+
 static void run_columns(const struct reduction_split *split, ptrdiff_t block, char *scratch)
 {
     const struct reduction *reduction = split->reduction;
     const struct axis axis = fastest(&reduction->kept);
-    const ptrdiff_t first = block % split->slices * split->results;
+    const ptrdiff_t slice = block % split->slices, first = slice * split->results;
     const ptrdiff_t cut = block / split->slices % split->cuts;
     const ptrdiff_t others = block / split->slices / split->cuts;
     const ptrdiff_t columns = size_min(split->results, axis.n - first);
@@ -45,32 +75,29 @@ static void run_columns(const struct reduction_split *split, ptrdiff_t block, ch
     const ptrdiff_t out = first * axis.out_step + offset_of(&reduction->kept, 1, others, true);
     const bool in_place = split->cuts == 1 && reduction->kernel->sums_are_results &&
                           axis.out_step == sum_size && !reduction->onto;
-    char *sums =
-        split->cuts > 1
-            ? split->partials + (others * split->cuts + cut) * axis.n * sum_size + first * sum_size
-        : in_place ? reduction->out + out
-                   : scratch;
+    char *sums = split->cuts > 1 ? results_of(split, others, cut) + first * sum_size
+                 : in_place      ? reduction->out + out
+                                 : scratch;
     const ptrdiff_t times = size_from(&repeated, 1);
     for (ptrdiff_t i = 0; i < times; i++) {
         reduce_columns(split, data + offset_of(&repeated, 1, i, false), columns,
                        fastest(&repeated).n, i > 0, sums);
     }
-    if (split->cuts == 1 && !in_place) {
+    if (split->cuts > 1) {
+        sums = combine_cuts(split, others, slice, cut, columns)
+                   ? results_of(split, others, 0) + first * sum_size
+                   : NULL;
+    }
+    if (sums != NULL && !in_place) {
         store_results(reduction, sums, out, columns, reduction->onto);
     }
 }
 
-void reduction_finish_columns(const struct reduction_split *split)
+void reduction_begin_columns(struct reduction_split *split)
 {
-    const struct reduction *reduction = split->reduction;
-    const ptrdiff_t columns = fastest(&reduction->kept).n;
-    const ptrdiff_t bytes = columns * (ptrdiff_t)reduction->kernel->sum_size;
-    for (ptrdiff_t others = 0; others < size_from(&reduction->kept, 1); others++) {
-        char *partials = split->partials + others * split->cuts * bytes;
-        combine_in_pairs(reduction->kernel, partials, split->cuts, bytes);
-        store_results(reduction, partials, offset_of(&reduction->kept, 1, others, true), columns,
-                      reduction->onto);
-    }
+    const ptrdiff_t others = size_from(&split->reduction->kept, 1);
+    split->arrived = (atomic_bool *)results_of(split, others, 0);
+    memset(split->arrived, 0, (size_t)(others * split->slices * split->cuts));
 }
 
 /* Where only columns can be shared: wide slices, since rows are read in their order. */
@@ -136,7 +163,6 @@ struct reduction_split reduction_split_columns(const struct reduction *reduction
         .cuts = 1,
     };
     if (slices < wanted) {
-        /* One thread combines the results of cuts, which others have just written. */
         const ptrdiff_t blocks = wanted * others * all * sum_size > REDUCTION_CUTS_BYTES
                                      ? ceiling(threads, others)
                                      : wanted;
@@ -145,7 +171,7 @@ struct reduction_split reduction_split_columns(const struct reduction *reduction
     split.blocks = others * slices * split.cuts;
     split.chunk = ceiling(REDUCTION_CHUNK_BYTES, total_bytes(reduction) / split.blocks + 1);
     if (split.cuts > 1) {
-        split.partial_bytes = (size_t)(others * split.cuts * all * sum_size);
+        split.partial_bytes = (size_t)(others * split.cuts * (all * sum_size + slices));
     } else {
         split.scratch_bytes = (size_t)(results * sum_size);
     }

@@ -6,7 +6,7 @@
 
 struct reduction_split reduction_split_columns(const struct reduction *reduction);
 
-/* Combines the results of cuts, if there are several. */
-void reduction_finish_columns(const struct reduction_split *split);
+/* Before the blocks, if rows are cut. */
+void reduction_begin_columns(struct reduction_split *split);
 
 #endif

@@ -36,8 +36,8 @@ enum {
     /* Where rows can be shared, too: the shortest pieces of them, as above, and the fewest rows. */
     REDUCTION_LONG_PIECE_BYTES = 64 << 10,
     REDUCTION_LEAST_CUT_ROWS = 8,
-    /* Rows are cut for each thread once, not several times, if the results of all cuts take more: one thread
-     * combines them, from the caches of the others. */
+    /* Rows are cut for each thread once, not several times, if the results of all cuts take more: they come from
+     * the caches of other threads. */
     REDUCTION_CUTS_BYTES = 128 << 10,
     /* Rows of so few elements would be a call of a loop for each: columns are reduced one by one. */
     REDUCTION_FEW_COLUMNS = 8,

@@ -18,7 +18,8 @@ struct reduction_split {
     ptrdiff_t first_call;    /* by elements: of this batch */
     int halvings;            /* by elements: an inner call is 2^halvings blocks */
     int cut;                 /* by columns: the repeated axis that is cut into `cuts`, */
-    ptrdiff_t cuts;          /* each with results of its own, which are combined in the end */
+    ptrdiff_t cuts;          /* each with results of its own, which are combined in pairs: */
+    atomic_bool *arrived;    /* one of a pair is there */
     bool from_memory;        /* the operand is larger than the caches */
     size_t scratch_bytes;    /* of each thread */
     size_t gathered_bytes;   /* the part of it where elements are gathered */
@@ -42,18 +43,6 @@ static inline void store_results(const struct reduction *reduction, const void *
 {
     reduction->kernel->store(reduction->kernel, sums, n, reduction->out + out_offset,
                              fastest(&reduction->kept).out_step, reduction->out_size, onto);
-}
-
-/* Combines `count` arrays of `bytes` in pairs, by index; the result is the first. */
-static inline void combine_in_pairs(const struct reduction_kernel *kernel, char *arrays,
-                                    ptrdiff_t count, ptrdiff_t bytes)
-{
-    for (ptrdiff_t apart = 1; apart < count; apart *= 2) {
-        for (ptrdiff_t i = 0; i + apart < count; i += 2 * apart) {
-            kernel->combine(kernel, arrays + i * bytes, arrays + (i + apart) * bytes,
-                            (size_t)bytes);
-        }
-    }
 }
 
 #endif
