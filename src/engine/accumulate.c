@@ -26,7 +26,7 @@ static uint64_t reduced(const struct reduction_kernel *kernel, const char *in, p
                         ptrdiff_t n)
 {
     uint64_t result;
-    kernel->reduce_each(kernel, in, step, n, 0, 1, &result);
+    kernel->reduce_each(kernel, in, step, n, 0, 1, false, &result);
     return result;
 }
 

@@ -100,7 +100,7 @@ static void run_pieces(const struct masked_split *split, ptrdiff_t block)
             column.data + first * along.step + offset_of(&split->reduced, 1, i / pieces, false);
         blend_items(kernel->item_size, piece, from, along.step, mask_of(masked, from),
                     mask_step_of(masked, along.step), masked->neutral, n);
-        kernel->reduce_each(kernel, piece, item, n, 0, 1, i > begin ? sum : total);
+        kernel->reduce_each(kernel, piece, item, n, 0, 1, false, i > begin ? sum : total);
         if (i > begin) {
             kernel->combine(kernel, total, sum, kernel->sum_size);
         }
@@ -129,7 +129,7 @@ static void run_short_results(const struct masked_split *split, ptrdiff_t block)
                     mask_of(masked, from), mask_step_of(masked, along.step), masked->neutral,
                     together * along.n);
     }
-    kernel->reduce_each(kernel, piece, item, along.n, along.n * item, columns.n, sums);
+    kernel->reduce_each(kernel, piece, item, along.n, along.n * item, columns.n, false, sums);
     kernel->store(kernel, sums, columns.n, columns.out, columns.out_step, reduction->out_size,
                   true);
 }

@@ -88,7 +88,7 @@ static void run_results(const struct reduction_split *split, ptrdiff_t block, ch
                 elements_of(reduction, data + k * axis.step, call, count, scratch);
             const ptrdiff_t next = is_gathered(reduction) ? all.n * all.step : axis.step;
             reduction->kernel->reduce_each(reduction->kernel, all.data, all.step, all.n, next,
-                                           count, sums + (size_t)k * sum_size);
+                                           count, split->from_memory, sums + (size_t)k * sum_size);
         }
         store_results(reduction, sums, out, n, reduction->onto || call > 0);
     }
@@ -176,6 +176,7 @@ static void run_elements(const struct reduction_split *split, ptrdiff_t block, c
     const struct elements all =
         half_of(reduction, elements_of(reduction, data, call, 1, scratch), split->halvings, half);
     reduction->kernel->reduce_each(reduction->kernel, all.data, all.step, all.n, 0, 1,
+                                   split->from_memory,
                                    split->partials + (size_t)block * reduction->kernel->sum_size);
 }
 
@@ -273,6 +274,16 @@ int reduction_threads(const struct reduction *reduction)
                        is_near ? REDUCTION_THREADS_BYTES / item : REDUCTION_THREADS_ELEMENTS);
 }
 
+/* Of the lines that elements are in. */
+static ptrdiff_t bytes_read(const struct reduction *reduction)
+{
+    const ptrdiff_t item = (ptrdiff_t)reduction->conversion.from_size;
+    const struct axis axis =
+        fastest(is_by_columns(reduction) ? &reduction->kept : &reduction->inner);
+    return total_bytes(reduction) / item *
+           size_max(item, size_min(magnitude(axis.step), LINE_BYTES));
+}
+
 static struct reduction_split split_reduction(const struct reduction *reduction)
 {
     const int threads = reduction->threads;
@@ -355,7 +366,7 @@ static void run_and_finish(struct reduction_split *split)
 bool reduction_compute(const struct reduction *reduction)
 {
     struct reduction_split split = split_reduction(reduction);
-    split.from_memory = total_bytes(reduction) > REDUCTION_FROM_MEMORY_BYTES;
+    split.from_memory = bytes_read(reduction) > REDUCTION_FROM_MEMORY_BYTES;
     _Alignas(LINE_BYTES) char few[STACK_BYTES];
     struct workspace workspace = {0};
     split.partials = few;

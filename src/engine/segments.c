@@ -28,6 +28,7 @@ struct segment_split {
     ptrdiff_t blocks;
     ptrdiff_t long_from; /* longer segments are not in blocks */
     bool by_rows;
+    bool from_memory;     /* what is read exceeds the caches */
     size_t scratch_bytes; /* of each thread */
     char *scratch;        /* the caller's */
     _Atomic ptrdiff_t next;
@@ -90,6 +91,18 @@ static ptrdiff_t work_of(const struct segments *segments, const struct segment_l
     return (lengths->total + segments->count * each) * size_from(&segments->kept, 0);
 }
 
+/* Of the lines that elements are in. */
+static ptrdiff_t bytes_read(const struct segments *segments, const struct segment_lengths *lengths)
+{
+    const struct axis axis = fastest(&segments->kept);
+    const ptrdiff_t apart = axis.n > 1 && axis.step != 0
+                                ? size_min(magnitude(axis.step), magnitude(segments->step))
+                                : magnitude(segments->step);
+    const ptrdiff_t item = (ptrdiff_t)segments->conversion.from_size;
+    return lengths->total * size_from(&segments->kept, 0) *
+           size_max(item, size_min(apart, LINE_BYTES));
+}
+
 int segments_threads(const struct segments *segments, const struct segment_lengths *lengths)
 {
     const ptrdiff_t item = (ptrdiff_t)segments->conversion.from_size;
@@ -108,15 +121,16 @@ static void reduce_converted(const struct segments *segments, const char *data, 
         segments->conversion.convert(data + segments->indices[k] * segments->step, segments->step,
                                      scratch, bounds[1], false);
         segments->kernel->reduce_segments(segments->kernel, scratch,
-                                          (ptrdiff_t)segments->kernel->item_size, bounds, 1,
+                                          (ptrdiff_t)segments->kernel->item_size, bounds, 1, false,
                                           out + k * segments->out_step, 0, segments->out_size);
     }
 }
 
 /* Segments of one line, none of which is long. */
-static void reduce_along_line(const struct segments *segments, const char *data, char *out,
+static void reduce_along_line(const struct segment_split *split, const char *data, char *out,
                               ptrdiff_t first, ptrdiff_t end, char *scratch)
 {
+    const struct segments *segments = split->segments;
     if (segments->conversion.convert != NULL) {
         reduce_converted(segments, data, out, first, end, scratch);
         return;
@@ -125,12 +139,13 @@ static void reduce_along_line(const struct segments *segments, const char *data,
     const bool has_last = end == segments->count;
     if (end - has_last > first) {
         kernel->reduce_segments(kernel, data, segments->step, segments->indices + first,
-                                end - has_last - first, out + first * segments->out_step,
-                                segments->out_step, segments->out_size);
+                                end - has_last - first, split->from_memory,
+                                out + first * segments->out_step, segments->out_step,
+                                segments->out_size);
     }
     if (has_last) {
         const ptrdiff_t bounds[] = {segments->indices[end - 1], segments->n};
-        kernel->reduce_segments(kernel, data, segments->step, bounds, 1,
+        kernel->reduce_segments(kernel, data, segments->step, bounds, 1, split->from_memory,
                                 out + (end - 1) * segments->out_step, 0, segments->out_size);
     }
 }
@@ -160,8 +175,8 @@ static void reduce_lines(const struct segment_split *split, const char *data, ch
         return;
     }
     for (ptrdiff_t column = 0; column < columns; column++) {
-        reduce_along_line(split->segments, data + column * axis.step, out + column * axis.out_step,
-                          first, end, scratch);
+        reduce_along_line(split, data + column * axis.step, out + column * axis.out_step, first,
+                          end, scratch);
     }
 }
 
@@ -299,6 +314,7 @@ bool segments_compute(const struct segments *segments, const struct segment_leng
 {
     struct segment_split split = {.segments = segments};
     split_segments(&split, lengths->total / segments->count);
+    split.from_memory = bytes_read(segments, lengths) > REDUCTION_FROM_MEMORY_BYTES;
     split.long_from = long_segments_from(&split, lengths);
     struct workspace workspace = {0};
     if (segments->conversion.convert != NULL) {

@@ -71,11 +71,12 @@ struct reduction_kernel {
     bool alone_changes;    /* one element may not be its own result: gcd(0, -3) */
     bool gets_cheaper;     /* the more elements a result is of, the less the next one takes: gcd */
     const struct conversion_kernel *conversions; /* up to a row of NULL; NULL: there are none */
-    /* `count` reductions of n > 0 elements each, which begin `next` bytes apart. */
+    /* `count` reductions of n > 0 elements each, which begin `next` bytes apart. `from_memory`: the operand
+     * exceeds the caches, so kernels read in the order of addresses. */
     void (*reduce_each)(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
-                        ptrdiff_t n, ptrdiff_t next, ptrdiff_t count, void *sums);
-    /* Reduces the columns, `next` bytes apart, of rows, `step` bytes apart. `from_memory`: the operand exceeds
-     * the caches, so kernels read in the order of addresses. `onto`: combines them with what is in `sums`. */
+                        ptrdiff_t n, ptrdiff_t next, ptrdiff_t count, bool from_memory, void *sums);
+    /* Reduces the columns, `next` bytes apart, of rows, `step` bytes apart. `onto`: combines them with what is in
+     * `sums`. */
     void (*reduce_rows)(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
                         ptrdiff_t rows, ptrdiff_t next, ptrdiff_t columns, bool from_memory,
                         bool onto, void *sums);
@@ -83,7 +84,7 @@ struct reduction_kernel {
      * bytes: that of elements bounds[k] up to bounds[k + 1], or of the first of them alone where there is
      * none. Floats: the first one, to which the sum of the others is added. */
     void (*reduce_segments)(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
-                            const ptrdiff_t bounds[], ptrdiff_t count, char *out,
+                            const ptrdiff_t bounds[], ptrdiff_t count, bool from_memory, char *out,
                             ptrdiff_t out_step, size_t out_size);
     /* The sum of each run of elements whose mask, a bool, is true; returns how many there are. NULL where
      * the order does not matter. */

@@ -22,8 +22,9 @@ static void run_loop(const struct reduction_kernel *kernel, void *into, ptrdiff_
 }
 
 static void reduce_each(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
-                        ptrdiff_t n, ptrdiff_t next, ptrdiff_t count, void *sums)
+                        ptrdiff_t n, ptrdiff_t next, ptrdiff_t count, bool from_memory, void *sums)
 {
+    (void)from_memory;
     const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
     for (ptrdiff_t k = 0; k < count; k++) {
         /* Some loops write each result: not into the cache line of another thread's. */
@@ -59,13 +60,13 @@ static void reduce_rows(const struct reduction_kernel *kernel, const char *data,
 
 /* Zeros that tie are NumPy's: it calls the loop for the same elements. */
 static void reduce_segments(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
-                            const ptrdiff_t bounds[], ptrdiff_t count, char *out,
+                            const ptrdiff_t bounds[], ptrdiff_t count, bool from_memory, char *out,
                             ptrdiff_t out_step, size_t out_size)
 {
     for (ptrdiff_t k = 0; k < count; k++) {
         const ptrdiff_t n = bounds[k + 1] - bounds[k];
         _Alignas(16) char item[16];
-        reduce_each(kernel, data + bounds[k] * step, step, n > 1 ? n : 1, 0, 1, item);
+        reduce_each(kernel, data + bounds[k] * step, step, n > 1 ? n : 1, 0, 1, from_memory, item);
         copy_items(out_size, out + k * out_step, 0, item, 0, 1);
     }
 }

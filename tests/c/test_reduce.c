@@ -200,7 +200,7 @@ static void check_elements(const struct reduction_kernel *kernel, ptrdiff_t step
     _Alignas(64) char each[32] = {0};
     const char *data = first_of(step, n);
     feclearexcept(FE_ALL_EXCEPT);
-    kernel->reduce_each(kernel, data, step, n, 0, 2, each);
+    kernel->reduce_each(kernel, data, step, n, 0, 2, false, each);
     expect(fetestexcept(EXCEPTIONS) == 0, "%s, n %td: raises", name_of(kernel), n);
     expect(is_right(kernel, data, step, n, true, each), "%s, step %td, n %td: wrong",
            name_of(kernel), step, n);
@@ -210,8 +210,8 @@ static void check_elements(const struct reduction_kernel *kernel, ptrdiff_t step
     if (n * parts > REDUCTION_LEAF_PARTS) {
         char other[16];
         const ptrdiff_t half = reduction_half(n * parts) / parts;
-        kernel->reduce_each(kernel, data, step, half, 0, 1, other);
-        kernel->reduce_each(kernel, data + half * step, step, n - half, 0, 1,
+        kernel->reduce_each(kernel, data, step, half, 0, 1, true, other);
+        kernel->reduce_each(kernel, data + half * step, step, n - half, 0, 1, false,
                             each + kernel->sum_size);
         kernel->combine(kernel, other, each + kernel->sum_size, kernel->sum_size);
         expect(memcmp(each, other, kernel->sum_size) == 0, "%s, step %td, n %td: halves differ",
@@ -261,7 +261,8 @@ static void check_segments(const struct reduction_kernel *kernel, ptrdiff_t step
     const char *data = first_of(step, 20000);
     const ptrdiff_t apart = APART - (step < 0 ? 16 : 0);
     memset(out, 0x5a, sizeof out);
-    kernel->reduce_segments(kernel, data, step, bounds, SEGMENTS, out, apart, kernel->item_size);
+    kernel->reduce_segments(kernel, data, step, bounds, SEGMENTS, false, out, apart,
+                            kernel->item_size);
     for (int k = 0; k < SEGMENTS; k++) {
         const char *first = data + bounds[k] * step;
         const ptrdiff_t n = bounds[k + 1] - bounds[k];
@@ -270,7 +271,7 @@ static void check_segments(const struct reduction_kernel *kernel, ptrdiff_t step
         memcpy(expected, kernel->kind == 'b' ? (const void *)&alone : first, kernel->item_size);
         if (n > 1) {
             _Alignas(16) char rest[16];
-            kernel->reduce_each(kernel, first + step, step, n - 1, 0, 1, rest);
+            kernel->reduce_each(kernel, first + step, step, n - 1, 0, 1, true, rest);
             kernel->store(kernel, rest, 1, expected, 0, kernel->item_size, true);
         }
         expect(memcmp(out + k * apart, expected, kernel->item_size) == 0,
@@ -285,7 +286,7 @@ static void check_store(const struct reduction_kernel *kernel)
 {
     const ptrdiff_t item = (ptrdiff_t)kernel->item_size;
     _Alignas(64) char sums[64], out[256];
-    kernel->reduce_each(kernel, room, item, 1, item, 3, sums);
+    kernel->reduce_each(kernel, room, item, 1, item, 3, false, sums);
     for (ptrdiff_t step = item; step <= 3 * item; step += item) {
         memset(out, 0, sizeof out);
         kernel->store(kernel, sums, 3, out, step, kernel->item_size, false);

@@ -5,9 +5,9 @@
 
 static void name(reduce_each)(const struct reduction_kernel *kernel, const char *data,
                               ptrdiff_t step, ptrdiff_t n, ptrdiff_t next, ptrdiff_t count,
-                              void *sums)
+                              bool from_memory, void *sums)
 {
-    (void)kernel;
+    (void)kernel, (void)from_memory;
     uint64_t *result = sums;
     for (ptrdiff_t k = 0; k < count; k++) {
         result[k] = OF(data + k * next, step, n);
@@ -94,9 +94,9 @@ static void name(reduce_rows)(const struct reduction_kernel *kernel, const char 
 
 static void name(reduce_segments)(const struct reduction_kernel *kernel, const char *data,
                                   ptrdiff_t step, const ptrdiff_t bounds[], ptrdiff_t count,
-                                  char *out, ptrdiff_t out_step, size_t out_size)
+                                  bool from_memory, char *out, ptrdiff_t out_step, size_t out_size)
 {
-    (void)kernel;
+    (void)kernel, (void)from_memory;
     for (ptrdiff_t k = 0; k < count; k++) {
         const char *first = data + bounds[k] * step;
         const ptrdiff_t n = bounds[k + 1] - bounds[k];

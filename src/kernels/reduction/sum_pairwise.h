@@ -7,10 +7,8 @@
 
 enum {
     GATHERED_PARTS = 4 * REDUCTION_LEAF_PARTS,
-    /* Additions of floats in one leaf would wait for each other. Doubles are read in the order of memory, and
-     * floats of so many bytes. */
+    /* Additions of floats in one leaf would wait for each other. */
     PAIRS_LEAVES = sizeof(accumulator) == 4,
-    IN_ORDER_FROM_BYTES = 8 << 20,
 };
 
 INLINE sum load_sum(const char *from)
@@ -137,10 +135,9 @@ NOINLINE pair sum_strided_pairs(const char *data, ptrdiff_t step, ptrdiff_t n, b
     return first + sum_strided_pairs(data + half * step, step, n - half, pairs_leaves);
 }
 
-INLINE sum sum_strided(const char *data, ptrdiff_t step, ptrdiff_t n)
+INLINE sum sum_strided(const char *data, ptrdiff_t step, ptrdiff_t n, bool from_memory)
 {
-    const bool pairs_leaves = PAIRS_LEAVES && (step < 0 ? -step : step) * n < IN_ORDER_FROM_BYTES;
-    const pair all = sum_strided_pairs(data, step, n, pairs_leaves);
+    const pair all = sum_strided_pairs(data, step, n, PAIRS_LEAVES && !from_memory);
     return (sum){{all[0], all[1]}};
 }
 #else
@@ -206,7 +203,7 @@ NOINLINE sum sum_gathered(const char *data, ptrdiff_t step, ptrdiff_t n)
     return sum_contiguous((const char *)gathered, n);
 }
 
-NOINLINE sum sum_strided(const char *data, ptrdiff_t step, ptrdiff_t n)
+NOINLINE sum sum_strided_halves(const char *data, ptrdiff_t step, ptrdiff_t n)
 {
     const bool is_descending = step == -(ptrdiff_t)sizeof(stored);
     const bool is_gathered = sizeof(stored) < sizeof(accumulator) && !is_descending;
@@ -222,13 +219,20 @@ NOINLINE sum sum_strided(const char *data, ptrdiff_t step, ptrdiff_t n)
         const sum first = sum_strided_leaf(data, step, half);
         return plus_sum(first, sum_strided_leaf(second, step, n - half));
     }
-    const sum first = sum_strided(data, step, half);
-    return plus_sum(first, sum_strided(second, step, n - half));
+    const sum first = sum_strided_halves(data, step, half);
+    return plus_sum(first, sum_strided_halves(second, step, n - half));
+}
+
+/* In the order of addresses. */
+INLINE sum sum_strided(const char *data, ptrdiff_t step, ptrdiff_t n, bool from_memory)
+{
+    (void)from_memory;
+    return sum_strided_halves(data, step, n);
 }
 #endif
 
 static void reduce_each(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
-                        ptrdiff_t n, ptrdiff_t next, ptrdiff_t count, void *sums)
+                        ptrdiff_t n, ptrdiff_t next, ptrdiff_t count, bool from_memory, void *sums)
 {
     (void)kernel;
     sum *result = sums;
@@ -243,7 +247,7 @@ static void reduce_each(const struct reduction_kernel *kernel, const char *data,
             }
             result[k] = few;
         } else if (!is_contiguous) {
-            result[k] = sum_strided(first, step, n);
+            result[k] = sum_strided(first, step, n, from_memory);
         } else {
             result[k] = sum_contiguous(first, parts);
         }

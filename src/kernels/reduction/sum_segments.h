@@ -8,14 +8,15 @@
 #include "kernels/copy/find_bool.h"
 
 /* The sum of n > 0 elements. */
-INLINE sum sum_of(const char *data, ptrdiff_t step, ptrdiff_t n, bool is_contiguous)
+INLINE sum sum_of(const char *data, ptrdiff_t step, ptrdiff_t n, bool is_contiguous,
+                  bool from_memory)
 {
     const ptrdiff_t parts = n * PARTS;
     if (is_contiguous) {
         return parts <= REDUCTION_LEAF_PARTS ? sum_leaf(data, parts) : sum_contiguous(data, parts);
     }
     if (parts >= SUMS) {
-        return sum_strided(data, step, n);
+        return sum_strided(data, step, n, from_memory);
     }
     sum few = load_sum(data);
     for (ptrdiff_t i = 1; i < n; i++) {
@@ -25,7 +26,8 @@ INLINE sum sum_of(const char *data, ptrdiff_t step, ptrdiff_t n, bool is_contigu
 }
 
 INLINE void sum_segments(const char *data, ptrdiff_t step, const ptrdiff_t bounds[],
-                         ptrdiff_t count, char *out, ptrdiff_t out_step, bool is_contiguous)
+                         ptrdiff_t count, char *out, ptrdiff_t out_step, bool is_contiguous,
+                         bool from_memory)
 {
     for (ptrdiff_t k = 0; k < count; k++) {
         const char *first = data + bounds[k] * step;
@@ -34,7 +36,8 @@ INLINE void sum_segments(const char *data, ptrdiff_t step, const ptrdiff_t bound
             memcpy(out + k * out_step, first, PARTS * sizeof(stored));
             continue;
         }
-        const sum all = plus_sum(load_sum(first), sum_of(first + step, step, n - 1, is_contiguous));
+        const sum all = plus_sum(load_sum(first),
+                                 sum_of(first + step, step, n - 1, is_contiguous, from_memory));
         for (int part = 0; part < PARTS; part++) {
             ((stored *)(out + k * out_step))[part] = narrow(all.part[part]);
         }
@@ -47,7 +50,7 @@ INLINE ptrdiff_t sum_runs(const char *data, ptrdiff_t step, const char *mask, pt
     ptrdiff_t runs = 0;
     for (ptrdiff_t first, end = 0; (first = find_bool_from(true, mask, mask_step, end, n)) < n;) {
         end = find_bool_from(false, mask, mask_step, first, n);
-        sums[runs++] = sum_of(data + first * step, step, end - first, is_contiguous);
+        sums[runs++] = sum_of(data + first * step, step, end - first, is_contiguous, true);
     }
     return runs;
 }
@@ -64,14 +67,14 @@ static ptrdiff_t reduce_runs(const struct reduction_kernel *kernel, const char *
 }
 
 static void reduce_segments(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
-                            const ptrdiff_t bounds[], ptrdiff_t count, char *out,
+                            const ptrdiff_t bounds[], ptrdiff_t count, bool from_memory, char *out,
                             ptrdiff_t out_step, size_t out_size)
 {
     (void)kernel, (void)out_size;
     if (step == PARTS * (ptrdiff_t)sizeof(stored)) {
-        sum_segments(data, PARTS * sizeof(stored), bounds, count, out, out_step, true);
+        sum_segments(data, PARTS * sizeof(stored), bounds, count, out, out_step, true, from_memory);
     } else {
-        sum_segments(data, step, bounds, count, out, out_step, false);
+        sum_segments(data, step, bounds, count, out, out_step, false, from_memory);
     }
 }
 
