@@ -67,6 +67,9 @@ static const char *mask_of(const struct masked_reduction *masked, const char *da
 
 /* ---- neutral elements ---- */
 
+/* Of a piece, so many runs are added one by one; bools that tell whether it has many, and how many may be otherwise. */
+enum { MOST_RUNS_OF_PIECE = 6, LOOKED_AT = 64, FEW_OF_LOOKED_AT = 3 };
+
 static char *partials_of(const struct masked_split *split, ptrdiff_t block)
 {
     return split->partials +
@@ -81,6 +84,71 @@ static ptrdiff_t pieces_of(const struct masked_split *split)
     return ceiling(fastest(&split->reduced).n, length) * size_from(&split->reduced, 1);
 }
 
+/* Elements one after the other, and what of them is true. */
+struct masked_range {
+    const char *from, *mask;
+    ptrdiff_t step, mask_step, n;
+};
+
+/* As masks ascend, bools are looked at some at a time. */
+static struct masked_range ascending(struct masked_range range)
+{
+    if (range.mask_step < 0) {
+        range.from += (range.n - 1) * range.step;
+        range.mask += (range.n - 1) * range.mask_step;
+        range.step = -range.step;
+        range.mask_step = -range.mask_step;
+    }
+    return range;
+}
+
+static void add_to_total(const struct reduction_kernel *kernel, const char *from, ptrdiff_t step,
+                         ptrdiff_t n, char *total)
+{
+    _Alignas(LINE_BYTES) char sum[MOST_SUM_BYTES];
+    kernel->reduce_each(kernel, from, step, n, 0, 1, false, sum);
+    kernel->combine(kernel, total, sum, kernel->sum_size);
+}
+
+/* Whether nearly all bools are alike, as far as the first of them tell. */
+static bool seem_alike(const char *mask, ptrdiff_t mask_step, ptrdiff_t n)
+{
+    const uint64_t ones = 0x0101010101010101;
+    uint64_t counts = 0, eight;
+    if (mask_step != 1 || n < LOOKED_AT) {
+        return false;
+    }
+    for (int i = 0; i < LOOKED_AT; i += 8) {
+        memcpy(&eight, mask + i, sizeof eight);
+        counts += eight & ones;
+    }
+    const int count = (int)(counts * ones >> 56);
+    return count <= FEW_OF_LOOKED_AT || count >= LOOKED_AT - FEW_OF_LOOKED_AT;
+}
+
+/* Up to a piece that begins with a true element: its first runs of such one by one if they may be few, the others by
+ * neutral elements between them. */
+static void add_piece(const struct masked_reduction *masked, const struct masked_range *range,
+                      ptrdiff_t first, ptrdiff_t end, char *total)
+{
+    const struct reduction_kernel *kernel = masked->reduction.kernel;
+    const ptrdiff_t item = (ptrdiff_t)kernel->item_size;
+    const char *const mask = range->mask;
+    const bool alike = seem_alike(mask + first * range->mask_step, range->mask_step, end - first);
+    for (int runs = 0; alike && runs < MOST_RUNS_OF_PIECE && first < end; runs++) {
+        const ptrdiff_t last = find_bool_from(false, mask, range->mask_step, first, end);
+        add_to_total(kernel, range->from + first * range->step, range->step, last - first, total);
+        first = find_bool_from(true, mask, range->mask_step, last, end);
+    }
+    if (first < end) {
+        _Alignas(LINE_BYTES) char blended[REDUCTION_PIECE_BYTES];
+        blend_items(kernel->item_size, blended, range->from + first * range->step, range->step,
+                    mask + first * range->mask_step, range->mask_step, masked->neutral,
+                    end - first);
+        add_to_total(kernel, blended, item, end - first, total);
+    }
+}
+
 static void run_pieces(const struct masked_split *split, ptrdiff_t block)
 {
     const struct masked_reduction *masked = split->masked;
@@ -92,17 +160,21 @@ static void run_pieces(const struct masked_split *split, ptrdiff_t block)
     const ptrdiff_t pieces = ceiling(along.n, length), all = pieces_of(split);
     const ptrdiff_t cut = block % split->cuts;
     const ptrdiff_t begin = all * cut / split->cuts, end = all * (cut + 1) / split->cuts;
-    _Alignas(LINE_BYTES) char piece[REDUCTION_PIECE_BYTES], sum[MOST_SUM_BYTES],
-        total[MOST_SUM_BYTES];
-    for (ptrdiff_t i = begin; i < end; i++) {
-        const ptrdiff_t first = i % pieces * length, n = size_min(length, along.n - first);
+    _Alignas(LINE_BYTES) char total[MOST_SUM_BYTES];
+    kernel->reduce_each(kernel, masked->neutral, item, 1, 0, 1, false, total);
+    for (ptrdiff_t i = begin, next; i < end; i = next) {
+        const ptrdiff_t row = i / pieces, first = i % pieces * length;
+        next = size_min((row + 1) * pieces, end);
         const char *from =
-            column.data + first * along.step + offset_of(&split->reduced, 1, i / pieces, false);
-        blend_items(kernel->item_size, piece, from, along.step, mask_of(masked, from),
-                    mask_step_of(masked, along.step), masked->neutral, n);
-        kernel->reduce_each(kernel, piece, item, n, 0, 1, false, i > begin ? sum : total);
-        if (i > begin) {
-            kernel->combine(kernel, total, sum, kernel->sum_size);
+            column.data + first * along.step + offset_of(&split->reduced, 1, row, false);
+        const struct masked_range range = ascending((struct masked_range){
+            from, mask_of(masked, from), along.step, mask_step_of(masked, along.step),
+            size_min(along.n - first, (next - i) * length)});
+        for (ptrdiff_t at = 0;
+             (at = find_bool_from(true, range.mask, range.mask_step, at, range.n)) < range.n;) {
+            const ptrdiff_t stop = size_min(at + length, range.n);
+            add_piece(masked, &range, at, stop, total);
+            at = stop;
         }
     }
     if (split->cuts > 1) {
