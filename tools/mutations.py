@@ -14,6 +14,7 @@ from pathlib import Path
 
 TESTS = [
     "test_calls.py",
+    "test_mixed.py",
     "test_product_calls.py",
     "test_ufuncs.py",
     "test_half.py",
