@@ -365,7 +365,7 @@ MUTATIONS = {
         "return has_zero(reduction,",
         "return false && has_zero(reduction,",
     ),
-    "the first of two kinds of zeros": (
+    "zeros next to each other": (
         "src/engine/signed_zeros.c",
         "return found >> (8 * size - 1) != 0;",
         "return step != size && found >> (8 * size - 1) != 0;",

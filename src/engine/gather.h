@@ -3,6 +3,8 @@
 #define NUMC_GATHER_H
 
 #include "kernels/kernels.h"
+#include "kernels/sizes.h"
+#include "kernels/vector.h"
 
 enum { MOST_AXES = 8 };
 
@@ -31,6 +33,12 @@ static inline ptrdiff_t size_from(const struct axes *axes, int first)
         n *= axes->axis[i].n;
     }
     return n;
+}
+
+/* Bytes of the cache lines that n items are in, which lie so many bytes apart, in either direction. */
+static inline ptrdiff_t bytes_of_lines(ptrdiff_t n, size_t size, ptrdiff_t apart)
+{
+    return n * size_max((ptrdiff_t)size, size_min(magnitude(apart), LINE_BYTES));
 }
 
 /* Where an element lies, whose index counts the axes from `first` on. */

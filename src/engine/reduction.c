@@ -274,14 +274,13 @@ int reduction_threads(const struct reduction *reduction)
                        is_near ? REDUCTION_THREADS_BYTES / item : REDUCTION_THREADS_ELEMENTS);
 }
 
-/* Of the lines that elements are in. */
-static ptrdiff_t bytes_read(const struct reduction *reduction)
+static bool is_from_memory(const struct reduction *reduction)
 {
-    const ptrdiff_t item = (ptrdiff_t)reduction->conversion.from_size;
+    const size_t size = reduction->conversion.from_size;
     const struct axis axis =
         fastest(is_by_columns(reduction) ? &reduction->kept : &reduction->inner);
-    return total_bytes(reduction) / item *
-           size_max(item, size_min(magnitude(axis.step), LINE_BYTES));
+    return bytes_of_lines(total_bytes(reduction) / (ptrdiff_t)size, size, axis.step) >
+           REDUCTION_FROM_MEMORY_BYTES;
 }
 
 static struct reduction_split split_reduction(const struct reduction *reduction)
@@ -366,7 +365,7 @@ static void run_and_finish(struct reduction_split *split)
 bool reduction_compute(const struct reduction *reduction)
 {
     struct reduction_split split = split_reduction(reduction);
-    split.from_memory = bytes_read(reduction) > REDUCTION_FROM_MEMORY_BYTES;
+    split.from_memory = is_from_memory(reduction);
     _Alignas(LINE_BYTES) char few[STACK_BYTES];
     struct workspace workspace = {0};
     split.partials = few;

@@ -91,16 +91,14 @@ static ptrdiff_t work_of(const struct segments *segments, const struct segment_l
     return (lengths->total + segments->count * each) * size_from(&segments->kept, 0);
 }
 
-/* Of the lines that elements are in. */
-static ptrdiff_t bytes_read(const struct segments *segments, const struct segment_lengths *lengths)
+static bool are_from_memory(const struct segments *segments, const struct segment_lengths *lengths)
 {
     const struct axis axis = fastest(&segments->kept);
-    const ptrdiff_t apart = axis.n > 1 && axis.step != 0
-                                ? size_min(magnitude(axis.step), magnitude(segments->step))
-                                : magnitude(segments->step);
-    const ptrdiff_t item = (ptrdiff_t)segments->conversion.from_size;
-    return lengths->total * size_from(&segments->kept, 0) *
-           size_max(item, size_min(apart, LINE_BYTES));
+    const ptrdiff_t apart = magnitude(segments->step);
+    const bool are_closer = axis.n > 1 && axis.step != 0 && magnitude(axis.step) < apart;
+    return bytes_of_lines(lengths->total * size_from(&segments->kept, 0),
+                          segments->conversion.from_size,
+                          are_closer ? axis.step : apart) > REDUCTION_FROM_MEMORY_BYTES;
 }
 
 int segments_threads(const struct segments *segments, const struct segment_lengths *lengths)
@@ -314,7 +312,7 @@ bool segments_compute(const struct segments *segments, const struct segment_leng
 {
     struct segment_split split = {.segments = segments};
     split_segments(&split, lengths->total / segments->count);
-    split.from_memory = bytes_read(segments, lengths) > REDUCTION_FROM_MEMORY_BYTES;
+    split.from_memory = are_from_memory(segments, lengths);
     split.long_from = long_segments_from(&split, lengths);
     struct workspace workspace = {0};
     if (segments->conversion.convert != NULL) {

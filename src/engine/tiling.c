@@ -120,7 +120,7 @@ static bool rows_are_short(const struct tiling *tiling)
     return !tiling->joined && tiling->columns * size < longest_packed(tiling);
 }
 
-/* Whether an input differs between tiles, though it may be one element in each. */
+/* Whether an input differs between tiles. */
 static bool varies_outside(const struct nested *nested, int in)
 {
     for (int i = 0; i < nested->axes - 2; i++) {
@@ -142,12 +142,12 @@ static bool joins_rows(const struct tiling *tiling)
     ptrdiff_t longest = JOIN_ROWS_BELOW_BYTES;
     for (int in = 0; in < nested_operands(loop, nested); in = nested_read_next(loop, in)) {
         const ptrdiff_t size = (ptrdiff_t)loop->item_size[in], step = column->step[in];
-        const bool is_constant = row->step[in] == 0 && step == 0 && varies_outside(nested, in);
-        if (tiling->packed[in] || (row->step[in] == 0 && !is_constant)) {
+        if (tiling->packed[in]) {
             continue;
         }
-        if (is_constant) {
-            longest = size_min(longest, packed);
+        if (row->step[in] == 0) {
+            /* One element in each tile, but another one, is packed for each. */
+            longest = step == 0 && varies_outside(nested, in) ? size_min(longest, packed) : longest;
         } else if (nested->convert[in] == NULL && step != 0 && step != size) {
             longest = size_min(longest, size < GATHERED_BELOW_ITEM_BYTES
                                             ? JOIN_ROWS_BELOW_BYTES_IF_CONVERTED

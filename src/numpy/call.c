@@ -135,22 +135,21 @@ static bool read_operands(struct ufunc_call *call, PyObject *const *args, size_t
 
 bool call_has_short_runs(PyObject *const *args, size_t count, PyObject *keywords)
 {
-    const Py_ssize_t positional = PyVectorcall_NARGS(count);
-    const Py_ssize_t named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
-    const bool by_threads = threads_limit().threads > 1;
-    bool is_masked = false;
-    if (policy_in_use.threshold != 0) {
+    if (keywords == NULL || policy_in_use.threshold != 0) {
         return false;
     }
+    const Py_ssize_t named = PyTuple_GET_SIZE(keywords), all = PyVectorcall_NARGS(count) + named;
+    bool are_short = false;
     for (Py_ssize_t i = 0; i < named; i++) {
-        is_masked = is_masked || PyTuple_GET_ITEM(keywords, i) == where_keyword;
+        are_short = are_short || PyTuple_GET_ITEM(keywords, i) == where_keyword;
     }
-    for (Py_ssize_t i = 0; i < positional + named && is_masked; i++) {
+    const bool by_threads = are_short && threads_limit().threads > 1;
+    for (Py_ssize_t i = 0; i < all && are_short; i++) {
         const bool is_long = by_threads && PyArray_CheckExact(args[i]) &&
                              PyArray_SIZE((PyArrayObject *)args[i]) > MOST_SHORT_ELEMENTS;
-        is_masked = !is_long && operands_is_ordinary(args[i]);
+        are_short = !is_long && operands_is_ordinary(args[i]);
     }
-    return is_masked;
+    return are_short;
 }
 
 bool call_directly(const struct call_table *table, PyObject *const *args, size_t count,

@@ -205,15 +205,15 @@ static struct product along(const struct product *x, const struct stack_axis *ax
 /* Whether dot products along another axis of the stack share cache lines, and those along this one do not. */
 static bool others_share_lines(const struct product_layout *layout, int i)
 {
-    const int in = layout->axis[i].step[0] == 0;
-    for (int j = 0; j < layout->axes; j++) {
+    const int in = layout->axis[i].step[0] == 0; /* the operand that is not repeated */
+    const bool are_dots = layout->core[0] == 1 && layout->core[1] == 1;
+    bool share = false;
+    for (int j = 0; are_dots && Py_ABS(layout->axis[i].step[in]) >= LINE_BYTES && j < layout->axes;
+         j++) {
         const npy_intp step = Py_ABS(layout->axis[j].step[in]);
-        if (layout->core[0] == 1 && layout->core[1] == 1 && step != 0 && step < LINE_BYTES / 2 &&
-            Py_ABS(layout->axis[i].step[in]) >= LINE_BYTES) {
-            return true;
-        }
+        share = share || (step != 0 && step < LINE_BYTES / 2);
     }
-    return false;
+    return share;
 }
 
 /* Axes along which an operand is repeated become rows or columns of the other; the innermost first, as
