@@ -2,6 +2,7 @@
  * shared itself, as any reduction is. */
 #include "segments.h"
 
+#include "kernels/copy/copy_items.h"
 #include "kernels/sizes.h"
 #include "kernels/vector.h"
 #include "memory/workspace.h"
@@ -28,6 +29,7 @@ struct segment_split {
     ptrdiff_t blocks;
     ptrdiff_t long_from; /* longer segments are not in blocks */
     bool by_rows;
+    bool copies_rows;     /* of segments that are one element each */
     bool from_memory;     /* what is read exceeds the caches */
     size_t scratch_bytes; /* of each thread */
     char *scratch;        /* the caller's */
@@ -164,10 +166,33 @@ static void reduce_rows_of_segments(const struct segment_split *split, const cha
     }
 }
 
+static bool are_single(const struct segments *segments, ptrdiff_t first, ptrdiff_t end)
+{
+    while (first < end && length_of(segments, first) == 1) {
+        first++;
+    }
+    return first == end;
+}
+
+static void copy_rows(const struct segment_split *split, const char *data, char *out,
+                      ptrdiff_t columns, ptrdiff_t first, ptrdiff_t end)
+{
+    const struct segments *segments = split->segments;
+    const struct axis axis = fastest(&segments->kept);
+    for (ptrdiff_t k = first; k < end; k++) {
+        copy_items(segments->out_size, out + k * segments->out_step, axis.out_step,
+                   data + segments->indices[k] * segments->step, axis.step, columns);
+    }
+}
+
 static void reduce_lines(const struct segment_split *split, const char *data, char *out,
                          ptrdiff_t columns, ptrdiff_t first, ptrdiff_t end, char *scratch)
 {
     const struct axis axis = fastest(&split->segments->kept);
+    if (split->copies_rows && are_single(split->segments, first, end)) {
+        copy_rows(split, data, out, columns, first, end);
+        return;
+    }
     if (split->by_rows) {
         reduce_rows_of_segments(split, data, out, columns, first, end);
         return;
@@ -232,6 +257,8 @@ static void split_segments(struct segment_split *split, ptrdiff_t average)
     const ptrdiff_t line_bytes = segments->count * (average * item + REDUCTION_SEGMENT_BYTES);
     const ptrdiff_t evenly = axis.n / (threads * REDUCTION_BLOCKS_PER_THREAD);
     split->columns = size_max(size_min(evenly, block_bytes / line_bytes), 1);
+    split->copies_rows = are_columns && segments->conversion.convert == NULL &&
+                         segments->conversion.from_size == segments->out_size;
     split->by_rows = are_columns && axis.n >= ROWS_FROM_COLUMNS && kernel->any_order &&
                      !kernel->zeros_tie && segments->conversion.convert == NULL;
     if (split->by_rows) {
