@@ -315,13 +315,14 @@ def masks(shape):
 
 @pytest.mark.usefixtures("threads_always")
 @pytest.mark.parametrize("pair", "ff dd bb ee FF ll fd id ef gg".split())
+@pytest.mark.parametrize("shape", [(300, 71), (37, 261)])
 @pytest.mark.parametrize("name", ["add", "divide", "less"])
-def test_masks(name, pair):
+def test_masks(name, shape, pair):
     ours, theirs = getattr(nc, name), getattr(np, name)
-    shape = 300, 71
     x, y = numbers(pair[0], shape), numbers(pair[1], shape, 1)
     for label, mask in masks(shape):
-        for a, b in ((x, y), (np.asfortranarray(x), y), (x, y[:1]), (x[:, :1], y), (x, y[0, 0])):
+        others = np.asfortranarray(x), x.repeat(3, 1)[:, ::3]
+        for a, b in (*((x, y) for x in (x, *others)), (x, y[:1]), (x[:, :1], y), (x, y[0, 0])):
             with np.errstate(all="ignore"):
                 expected = np.ones_like(theirs(a, b))
                 result = expected.copy()

@@ -53,6 +53,11 @@ enum {
      * `python benchmarks/compare.py --match where=` */
     MASKED_RUN_ELEMENTS = 28,
     MASKED_GATHERED_ELEMENTS = 2,
+    /* Nothing is packed where at most one element in so many is true, as a row tells that is not shorter: each row
+     * takes a call then. `python benchmarks/random_calls.py` */
+    SPARSE_ONE_OF = 16,
+    SPARSE_LOOKED_AT = 256,
+    SPARSE_FROM_COLUMNS = 128,
     /* Of fewer rows, an input across the output is read as it lies: its lines are needed as often as there are
      * rows, and most of them are in a cache then. `python benchmarks/random_calls.py` */
     LEAST_PACKED_ROWS = 4,

@@ -3,6 +3,7 @@
 #include "masked_reduction.h"
 
 #include "kernels/copy/blend.h"
+#include "kernels/copy/copy_items.h"
 #include "kernels/copy/find_bool.h"
 #include "kernels/sizes.h"
 #include "memory/workspace.h"
@@ -67,8 +68,8 @@ static const char *mask_of(const struct masked_reduction *masked, const char *da
 
 /* ---- neutral elements ---- */
 
-/* Of a piece, so many runs are added one by one; bools that tell whether it has many, and how many may be otherwise. */
-enum { MOST_RUNS_OF_PIECE = 6, LOOKED_AT = 64, FEW_OF_LOOKED_AT = 3 };
+/* What copying a run takes, as elements that are blended; strided ones take as long each to copy. */
+enum { RUN_ELEMENTS = 64, STRIDED_RUN_ELEMENTS = 48, LONG_RUN_BYTES = 512 };
 
 static char *partials_of(const struct masked_split *split, ptrdiff_t block)
 {
@@ -110,42 +111,73 @@ static void add_to_total(const struct reduction_kernel *kernel, const char *from
     kernel->combine(kernel, total, sum, kernel->sum_size);
 }
 
-/* Whether nearly all bools are alike, as far as the first of them tell. */
-static bool seem_alike(const char *mask, ptrdiff_t mask_step, ptrdiff_t n)
+/* Whether copying the runs of true elements of a piece takes less time than blending all. */
+static bool has_few_runs(const char *mask, ptrdiff_t n, bool are_contiguous)
 {
-    const uint64_t ones = 0x0101010101010101;
-    uint64_t counts = 0, eight;
-    if (mask_step != 1 || n < LOOKED_AT) {
-        return false;
-    }
-    for (int i = 0; i < LOOKED_AT; i += 8) {
-        memcpy(&eight, mask + i, sizeof eight);
-        counts += eight & ones;
-    }
-    const int count = (int)(counts * ones >> 56);
-    return count <= FEW_OF_LOOKED_AT || count >= LOOKED_AT - FEW_OF_LOOKED_AT;
+    const struct true_bools found = count_true(mask, 1, n);
+    return are_contiguous ? found.runs * RUN_ELEMENTS <= n
+                          : found.runs * STRIDED_RUN_ELEMENTS + found.count * 2 <= n * 3;
 }
 
-/* Up to a piece that begins with a true element: its first runs of such one by one if they may be few, the others by
- * neutral elements between them. */
-static void add_piece(const struct masked_reduction *masked, const struct masked_range *range,
-                      ptrdiff_t first, ptrdiff_t end, char *total)
+/* Copies the runs of a piece that begins with a true element next to each other, and returns how many elements that
+ * are. */
+static ptrdiff_t copy_runs(size_t size, char *to, const char *from, ptrdiff_t step,
+                           const char *mask, ptrdiff_t n)
+{
+    const ptrdiff_t item = (ptrdiff_t)size;
+    ptrdiff_t copied = 0;
+    for (ptrdiff_t first = 0, end; first < n; first = find_bool_from(true, mask, 1, end, n)) {
+        end = find_bool_from(false, mask, 1, first, n);
+        copy_items(size, to + copied * item, item, from + first * step, step, end - first);
+        copied += end - first;
+    }
+    return copied;
+}
+
+/* A piece that begins with a true element: what is true, or all with neutral elements for the others. */
+static void add_piece(const struct masked_reduction *masked, const char *data, ptrdiff_t step,
+                      const char *mask, ptrdiff_t mask_step, ptrdiff_t n, char *total)
 {
     const struct reduction_kernel *kernel = masked->reduction.kernel;
     const ptrdiff_t item = (ptrdiff_t)kernel->item_size;
-    const char *const mask = range->mask;
-    const bool alike = seem_alike(mask + first * range->mask_step, range->mask_step, end - first);
-    for (int runs = 0; alike && runs < MOST_RUNS_OF_PIECE && first < end; runs++) {
-        const ptrdiff_t last = find_bool_from(false, mask, range->mask_step, first, end);
-        add_to_total(kernel, range->from + first * range->step, range->step, last - first, total);
-        first = find_bool_from(true, mask, range->mask_step, last, end);
+    _Alignas(LINE_BYTES) char near[REDUCTION_PIECE_BYTES], bools[REDUCTION_PIECE_BYTES];
+    if (mask_step != 1) {
+        copy_items(1, bools, 1, mask, mask_step, n);
+        mask = bools;
     }
-    if (first < end) {
-        _Alignas(LINE_BYTES) char blended[REDUCTION_PIECE_BYTES];
-        blend_items(kernel->item_size, blended, range->from + first * range->step, range->step,
-                    mask + first * range->mask_step, range->mask_step, masked->neutral,
-                    end - first);
-        add_to_total(kernel, blended, item, end - first, total);
+    if (has_few_runs(mask, n, step == item)) {
+        n = copy_runs(kernel->item_size, near, data, step, mask, n);
+    } else {
+        blend_items(kernel->item_size, near, data, step, mask, 1, masked->neutral, n);
+    }
+    add_to_total(kernel, near, item, n, total);
+}
+
+/* Whether no other element can change it. */
+static bool is_final(const struct reduction_kernel *kernel, const char *total)
+{
+    return kernel->final >= 0 && *total == kernel->final;
+}
+
+/* Long runs by themselves, others in pieces. */
+static void add_range(const struct masked_reduction *masked, const struct masked_range *range,
+                      char *total)
+{
+    const struct reduction_kernel *kernel = masked->reduction.kernel;
+    const ptrdiff_t step = range->step, mask_step = range->mask_step, all = range->n;
+    const ptrdiff_t item = (ptrdiff_t)kernel->item_size;
+    ptrdiff_t first = find_bool_from(true, range->mask, mask_step, 0, all);
+    while (first < all && !is_final(kernel, total)) {
+        const char *from = range->from + first * step;
+        ptrdiff_t end = find_bool_from(false, range->mask, mask_step, first, all);
+        if ((end - first) * item >= LONG_RUN_BYTES) {
+            add_to_total(kernel, from, step, end - first, total);
+        } else {
+            end = size_min(first + REDUCTION_PIECE_BYTES / item, all);
+            add_piece(masked, from, step, range->mask + first * mask_step, mask_step, end - first,
+                      total);
+        }
+        first = find_bool_from(true, range->mask, mask_step, end, all);
     }
 }
 
@@ -162,7 +194,7 @@ static void run_pieces(const struct masked_split *split, ptrdiff_t block)
     const ptrdiff_t begin = all * cut / split->cuts, end = all * (cut + 1) / split->cuts;
     _Alignas(LINE_BYTES) char total[MOST_SUM_BYTES];
     kernel->reduce_each(kernel, masked->neutral, item, 1, 0, 1, false, total);
-    for (ptrdiff_t i = begin, next; i < end; i = next) {
+    for (ptrdiff_t i = begin, next; i < end && !is_final(kernel, total); i = next) {
         const ptrdiff_t row = i / pieces, first = i % pieces * length;
         next = size_min((row + 1) * pieces, end);
         const char *from =
@@ -170,12 +202,7 @@ static void run_pieces(const struct masked_split *split, ptrdiff_t block)
         const struct masked_range range = ascending((struct masked_range){
             from, mask_of(masked, from), along.step, mask_step_of(masked, along.step),
             size_min(along.n - first, (next - i) * length)});
-        for (ptrdiff_t at = 0;
-             (at = find_bool_from(true, range.mask, range.mask_step, at, range.n)) < range.n;) {
-            const ptrdiff_t stop = size_min(at + length, range.n);
-            add_piece(masked, &range, at, stop, total);
-            at = stop;
-        }
+        add_range(masked, &range, total);
     }
     if (split->cuts > 1) {
         memcpy(partials_of(split, block), total, kernel->sum_size);
@@ -236,7 +263,8 @@ static void add_rows(const struct masked_split *split, const struct columns *col
     const ptrdiff_t item = (ptrdiff_t)kernel->item_size, n = columns->n, step = columns->step;
     const ptrdiff_t mask_step = mask_step_of(masked, step), most = COLUMN_BYTES / item;
     const char *data = columns->data + offset_of(&split->reduced, 0, row, false);
-    if (count_runs(mask_of(masked, data), mask_step, n) * REDUCTION_MASKED_RUN_BYTES < n * item) {
+    if (count_true(mask_of(masked, data), mask_step, n).runs * REDUCTION_MASKED_RUN_BYTES <
+        n * item) {
         for (ptrdiff_t i = row; i < row + rows; i++) {
             const char *from = columns->data + offset_of(&split->reduced, 0, i, false);
             add_runs(kernel, from, step, mask_of(masked, from), mask_step, n, sums);

@@ -3,6 +3,7 @@
 #include "nested.h"
 
 #include "elementwise_cutoffs.h"
+#include "kernels/copy/find_bool.h"
 #include "kernels/sizes.h"
 #include "kernels/vector.h"
 #include "memory/pages.h"
@@ -196,6 +197,32 @@ static void run_planes(const struct tiling *tiling, const struct pieces *pieces,
     }
 }
 
+/* Whether packing an input takes a step for each element of a tile. */
+static bool packs_elements(const struct tiling *tiling)
+{
+    const struct nested_axis *column = &tiling->nested->axis[tiling->nested->axes - 1];
+    bool packs = false;
+    for (int in = 0; in < tiling->loop->inputs; in++) {
+        packs = packs || (tiling->packed[in] && column->step[in] != 0 &&
+                          column->step[in] != (ptrdiff_t)tiling->nested->stored_size[in]);
+    }
+    return packs;
+}
+
+/* Whether so few elements of a masked tile seem to be true, as its first row tells, that these are read where they
+ * lie. */
+static bool seems_sparse(const struct tiling *tiling, char *const data[], ptrdiff_t columns)
+{
+    const struct nested *nested = tiling->nested;
+    if (!nested->is_masked || columns < SPARSE_FROM_COLUMNS || !packs_elements(tiling)) {
+        return false;
+    }
+    const int mask = tiling->loop->operands;
+    const ptrdiff_t n = size_min(columns, SPARSE_LOOKED_AT);
+    const ptrdiff_t step = nested->axis[nested->axes - 1].step[mask];
+    return count_true(data[mask], step, n).count * SPARSE_ONE_OF <= n;
+}
+
 static void run_tile(const struct tiled_call *call, struct packed *packed, ptrdiff_t index)
 {
     const struct tiling *tiling = &call->tiling;
@@ -220,9 +247,10 @@ static void run_tile(const struct tiled_call *call, struct packed *packed, ptrdi
         step[op] = column->step[op];
     }
     pieces.convert[out] = nested->convert[out];
+    const bool is_sparse = seems_sparse(tiling, data, extent[2]);
     for (int in = 0; in < nested_operands(loop, nested); in = nested_read_next(loop, in)) {
         pieces.convert[in] = nested->convert[in];
-        if (tiling->packed[in] && packed->tile[in] != NULL) {
+        if (tiling->packed[in] && packed->tile[in] != NULL && !is_sparse) {
             const ptrdiff_t rows = tiling->packed_once[in] ? 1 : extent[1];
             pack(tiling, packed, in, data[in], (const ptrdiff_t[]){extent[0], rows, extent[2]});
             data[in] = packed->tile[in];

@@ -11,31 +11,14 @@ enum {
     MASKED_PIECE_ELEMENTS = 512,
 };
 
-/* What is true in a piece of a mask. */
-struct true_elements {
-    ptrdiff_t count, runs;
-};
-
-/* `step` is a constant where it is inlined: contiguous masks get a loop of vectors, of small numbers. */
-INLINE struct true_elements count_true(const char *mask, ptrdiff_t step, ptrdiff_t n)
-{
-    uint16_t count = *mask != 0, runs = count;
-    for (ptrdiff_t i = 1; i < n; i++) {
-        const uint16_t is_true = mask[i * step] != 0, was_true = mask[(i - 1) * step] != 0;
-        count += is_true;
-        runs += is_true & ~was_true;
-    }
-    return (struct true_elements){count, runs};
-}
-
 /* Computes each run of true elements by itself. */
 static void compute_runs(const struct pieces *pieces, char *const piece[], const ptrdiff_t step[],
-                         const char *mask, ptrdiff_t mask_step, ptrdiff_t n)
+                         const char *mask, ptrdiff_t n)
 {
     const int operands = pieces->loop->operands;
-    for (ptrdiff_t first, end = 0; (first = find_bool_from(true, mask, mask_step, end, n)) < n;) {
+    for (ptrdiff_t first, end = 0; (first = find_bool_from(true, mask, 1, end, n)) < n;) {
         char *run[PIECES_MOST_OPERANDS];
-        end = find_bool_from(false, mask, mask_step, first, n);
+        end = find_bool_from(false, mask, 1, first, n);
         for (int op = 0; op < operands; op++) {
             run[op] = piece[op] + first * step[op];
         }
@@ -45,8 +28,7 @@ static void compute_runs(const struct pieces *pieces, char *const piece[], const
 
 /* Gathers the true elements of a piece, computes them together, and scatters the results. */
 static void compute_gathered(const struct pieces *pieces, char *const piece[],
-                             const ptrdiff_t step[], const char *mask, ptrdiff_t mask_step,
-                             ptrdiff_t all)
+                             const ptrdiff_t step[], const char *mask, ptrdiff_t all)
 {
     const struct elementwise *loop = pieces->loop;
     const int out = loop->inputs;
@@ -54,7 +36,7 @@ static void compute_gathered(const struct pieces *pieces, char *const piece[],
     char *data[PIECES_MOST_OPERANDS];
     ptrdiff_t contiguous[PIECES_MOST_OPERANDS];
     uint16_t index[MASKED_PIECE_ELEMENTS + BOOLS_AT_ONCE];
-    const ptrdiff_t n = find_all_true(mask, mask_step, all, index);
+    const ptrdiff_t n = find_all_true(mask, all, index);
     for (int in = 0; in < out; in++) {
         data[in] = step[in] == 0 ? piece[in] : gathered[in];
         contiguous[in] = step[in] == 0 ? 0 : (ptrdiff_t)loop->item_size[in];
@@ -72,12 +54,16 @@ static void compute_gathered(const struct pieces *pieces, char *const piece[],
 static void compute_masked(const struct pieces *pieces, char *const piece[], const ptrdiff_t step[],
                            const char *mask, ptrdiff_t mask_step, ptrdiff_t n)
 {
-    const struct true_elements found =
-        mask_step == 1 ? count_true(mask, 1, n) : count_true(mask, mask_step, n);
+    char bools[MASKED_PIECE_ELEMENTS];
+    if (mask_step != 1) {
+        copy_items(1, bools, 1, mask, mask_step, n);
+        mask = bools;
+    }
+    const struct true_bools found = count_true(mask, 1, n);
     if (found.runs * MASKED_RUN_ELEMENTS <= n + found.count * MASKED_GATHERED_ELEMENTS) {
-        compute_runs(pieces, piece, step, mask, mask_step, n);
+        compute_runs(pieces, piece, step, mask, n);
     } else {
-        compute_gathered(pieces, piece, step, mask, mask_step, n);
+        compute_gathered(pieces, piece, step, mask, n);
     }
 }
 
@@ -126,12 +112,23 @@ static bool convert_constants(const struct pieces *pieces, char *row[], const pt
 /* The most elements of a piece, as that of each operand that is copied fits. */
 static ptrdiff_t most_elements(const struct pieces *pieces)
 {
-    ptrdiff_t most =
-        pieces->is_masked ? MASKED_PIECE_ELEMENTS : PIECE_BYTES / (ptrdiff_t)pieces->out_size;
+    size_t largest = pieces->out_size;
     for (int op = 0; op < pieces->loop->operands; op++) {
-        most = size_min(most, PIECE_BYTES / (ptrdiff_t)pieces->loop->item_size[op]);
+        largest = pieces->loop->item_size[op] > largest ? pieces->loop->item_size[op] : largest;
     }
-    return most;
+    const ptrdiff_t most = PIECE_BYTES / (ptrdiff_t)largest;
+    return pieces->is_masked ? size_min(most, MASKED_PIECE_ELEMENTS) : most;
+}
+
+/* Kernels write whole cache lines. An inner loop gets multiples of its vectors, as from NumPy: in them, it may take
+ * another one of two zeros. */
+static ptrdiff_t elements_of_first_piece(const struct pieces *pieces, const char *out,
+                                         ptrdiff_t most, ptrdiff_t n)
+{
+    const ptrdiff_t into_line = (ptrdiff_t)((uintptr_t)out % LINE_BYTES);
+    return pieces->kernel != NULL && n > most - LINE_BYTES
+               ? most - into_line / (ptrdiff_t)pieces->out_size
+               : most;
 }
 
 void pieces_run(const struct pieces *pieces, char *const data[], const ptrdiff_t row_step[],
@@ -151,11 +148,7 @@ void pieces_run(const struct pieces *pieces, char *const data[], const ptrdiff_t
         return;
     }
     const ptrdiff_t most = most_elements(pieces);
-    /* Kernels write whole cache lines. An inner loop gets multiples of its vectors, as from NumPy: in them, it may
-     * take another one of two zeros. */
-    const ptrdiff_t into_line =
-        (ptrdiff_t)((uintptr_t)data[loop->inputs] % LINE_BYTES / pieces->out_size);
-    ptrdiff_t count = pieces->kernel != NULL ? most - into_line : most;
+    ptrdiff_t count = elements_of_first_piece(pieces, data[loop->inputs], most, n);
     for (ptrdiff_t done = 0; done < n; done += count, count = most) {
         char *piece[PIECES_MOST_OPERANDS];
         if (pieces->is_masked) { /* what is left out is not converted, either */

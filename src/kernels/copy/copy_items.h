@@ -30,7 +30,8 @@
 INLINE void copy_items_of(size_t size, char *to, ptrdiff_t to_step, const char *from,
                           ptrdiff_t step, ptrdiff_t n)
 {
-    for (ptrdiff_t i = 0; i < n; i++) {
+    _Pragma("GCC unroll 4") for (ptrdiff_t i = 0; i < n; i++)
+    {
         memcpy(to, from, size);
         to += to_step;
         from += step;

@@ -4,6 +4,18 @@
 
 #include "kernels/vector.h"
 
+/* So many bools that lie apart; of bytes other than 0 and 1, `false` may be wrong. */
+enum { AT_ONCE = 8 };
+static inline bool are_all(bool wanted, const char *mask, ptrdiff_t step)
+{
+    char any = 0, all = 1;
+    for (int i = 0; i < AT_ONCE; i++) {
+        any |= mask[i * step];
+        all &= mask[i * step];
+    }
+    return wanted ? all != 0 : any == 0;
+}
+
 /* The first of the bools from `from` on that is true, or false; n: there is none. */
 static inline ptrdiff_t find_bool_from(bool wanted, const char *mask, ptrdiff_t step,
                                        ptrdiff_t from, ptrdiff_t n)
@@ -17,6 +29,9 @@ static inline ptrdiff_t find_bool_from(bool wanted, const char *mask, ptrdiff_t 
             return from + __builtin_ctzll(found) / 8;
         }
     }
+    while (step != 1 && from + AT_ONCE <= n && are_all(!wanted, mask + from * step, step)) {
+        from += AT_ONCE;
+    }
     while (from < n && (mask[from * step] != 0) != wanted) {
         from++;
     }
@@ -27,15 +42,14 @@ enum { BOOLS_AT_ONCE = 4 };
 
 /* The indices of all that are true; returns how many. `index` has room for BOOLS_AT_ONCE more. Four at a time, without a
  * branch: which bools are true would be a guess. */
-static inline ptrdiff_t find_all_true(const char *mask, ptrdiff_t step, ptrdiff_t n,
-                                      uint16_t index[])
+static inline ptrdiff_t find_all_true(const char *mask, ptrdiff_t n, uint16_t index[])
 {
     static const uint16_t found[1 << BOOLS_AT_ONCE][BOOLS_AT_ONCE] = {
         {0}, {0},    {1},    {0, 1},    {2},    {0, 2},    {1, 2},    {0, 1, 2},
         {3}, {0, 3}, {1, 3}, {0, 1, 3}, {2, 3}, {0, 2, 3}, {1, 2, 3}, {0, 1, 2, 3}};
     const uint32_t ones = 0x01010101;
     ptrdiff_t count = 0, i = 0;
-    for (uint32_t four; step == 1 && i + BOOLS_AT_ONCE <= n; i += BOOLS_AT_ONCE) {
+    for (uint32_t four; i + BOOLS_AT_ONCE <= n; i += BOOLS_AT_ONCE) {
         memcpy(&four, mask + i, sizeof four);
         if ((four & ~ones) != 0) {
             break; /* other values than 0 and 1 */
@@ -48,33 +62,58 @@ static inline ptrdiff_t find_all_true(const char *mask, ptrdiff_t step, ptrdiff_
     }
     for (; i < n; i++) {
         index[count] = (uint16_t)i;
-        count += mask[i * step] != 0;
+        count += mask[i] != 0;
     }
     return count;
 }
 
-/* How often a true one follows a false one, or the begin; of bytes other than 0 and 1, about. */
-static inline ptrdiff_t count_runs(const char *mask, ptrdiff_t step, ptrdiff_t n)
+/* How many bools are true, and how often a true one follows a false one, or the begin. */
+struct true_bools {
+    ptrdiff_t count, runs;
+};
+
+typedef uint8_t bool_vector __attribute__((vector_size(16)));
+
+static inline ptrdiff_t sum_of_bytes(bool_vector bytes)
 {
-    typedef uint8_t vector __attribute__((vector_size(16)));
-    enum { WIDTH = sizeof(vector), MOST_COUNTED = 255 };
-    ptrdiff_t changes = mask[0] != 0, i = 1;
+    const uint64_t low = 0x00ff00ff00ff00ff, ones = 0x0001000100010001;
+    uint64_t half[2];
+    memcpy(half, &bytes, sizeof half);
+    const uint64_t pairs =
+        (half[0] & low) + (half[0] >> 8 & low) + (half[1] & low) + (half[1] >> 8 & low);
+    return (ptrdiff_t)(pairs * ones >> 48);
+}
+
+static inline struct true_bools count_true(const char *mask, ptrdiff_t step, ptrdiff_t n)
+{
+    enum { WIDTH = sizeof(bool_vector), MOST_COUNTED = 255 };
+    struct true_bools found = {0, 0};
+    ptrdiff_t i = 0;
     while (step == 1 && i + WIDTH <= n) {
-        vector counts = {0};
+        bool_vector count = {0}, runs = {0};
         for (int words = 0; words < MOST_COUNTED && i + WIDTH <= n; words++, i += WIDTH) {
-            vector these, before;
-            memcpy(&these, mask + i, sizeof these);
-            memcpy(&before, mask + i - 1, sizeof before);
-            counts += (these ^ before) & 1;
+            bool_vector these, before = {0};
+            memcpy(&these, mask + i, WIDTH);
+            if (i > 0) {
+                memcpy(&before, mask + i - 1, WIDTH);
+            } else {
+                memcpy((char *)&before + 1, mask, WIDTH - 1);
+            }
+            const bool_vector is_true = (bool_vector)(these != 0);
+            count -= is_true;
+            runs -= is_true & (bool_vector)(before == 0);
         }
-        for (int at = 0; at < WIDTH; at++) {
-            changes += counts[at];
-        }
+        found.count += sum_of_bytes(count);
+        found.runs += sum_of_bytes(runs);
     }
+    bool was_true = i > 0 && mask[i - 1] != 0;
     for (; i < n; i++) {
-        changes += (mask[i * step] != 0) != (mask[(i - 1) * step] != 0);
+        const bool is_true = mask[i * step] != 0;
+        found.count += is_true;
+        found.runs += is_true & !was_true;
+        was_true = is_true;
     }
-    return (changes + 1) / 2;
+    return found;
 }
 
 #endif

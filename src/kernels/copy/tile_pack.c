@@ -59,7 +59,8 @@ INLINE void pack_repeated(size_t size, const struct tile *tile, char *to, ptrdif
                 memcpy(to + i, vector, size);
             }
         } else {
-            for (ptrdiff_t i = 0; i + VECTOR < row_bytes; i += VECTOR) {
+            _Pragma("GCC unroll 4") for (ptrdiff_t i = 0; i + VECTOR < row_bytes; i += VECTOR)
+            {
                 memcpy(to + i, vector, VECTOR);
             }
             memcpy(to + row_bytes - VECTOR, vector, VECTOR);
