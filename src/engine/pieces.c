@@ -131,28 +131,22 @@ static ptrdiff_t elements_of_first_piece(const struct pieces *pieces, const char
                : most;
 }
 
-void pieces_run(const struct pieces *pieces, char *const data[], const ptrdiff_t row_step[],
-                ptrdiff_t n)
+void pieces_run(const struct pieces *pieces, char *row[], const ptrdiff_t row_step[], ptrdiff_t n)
 {
     const struct elementwise *loop = pieces->loop;
     const int mask = loop->operands;
     _Alignas(LINE_BYTES) char converted[PIECES_MOST_INPUTS][PIECE_BYTES];
-    char *row[PIECES_MOST_OPERANDS];
-    ptrdiff_t step[PIECES_MOST_OPERANDS];
-    for (int op = 0; op < loop->operands; op++) {
-        row[op] = data[op];
-        step[op] = row_step[op];
-    }
     if (!convert_constants(pieces, row, row_step, converted)) {
-        pieces_compute(pieces, row, step, n);
+        pieces_compute(pieces, row, row_step, n);
         return;
     }
     const ptrdiff_t most = most_elements(pieces);
-    ptrdiff_t count = elements_of_first_piece(pieces, data[loop->inputs], most, n);
+    ptrdiff_t count = elements_of_first_piece(pieces, row[loop->inputs], most, n);
     for (ptrdiff_t done = 0; done < n; done += count, count = most) {
         char *piece[PIECES_MOST_OPERANDS];
+        ptrdiff_t step[PIECES_MOST_OPERANDS];
         if (pieces->is_masked) { /* what is left out is not converted, either */
-            done = find_bool_from(true, data[mask], row_step[mask], done, n);
+            done = find_bool_from(true, row[mask], row_step[mask], done, n);
             if (done == n) {
                 break;
             }
@@ -160,6 +154,7 @@ void pieces_run(const struct pieces *pieces, char *const data[], const ptrdiff_t
         count = size_min(count, n - done);
         for (int op = 0; op < loop->operands; op++) {
             piece[op] = row[op] + done * row_step[op];
+            step[op] = row_step[op];
             if (op < loop->inputs && pieces->convert[op] != NULL && row_step[op] != 0) {
                 pieces->convert[op](piece[op], row_step[op], converted[op], count);
                 piece[op] = converted[op];
@@ -167,7 +162,7 @@ void pieces_run(const struct pieces *pieces, char *const data[], const ptrdiff_t
             }
         }
         if (pieces->is_masked) {
-            compute_masked(pieces, piece, step, data[mask] + done * row_step[mask], row_step[mask],
+            compute_masked(pieces, piece, step, row[mask] + done * row_step[mask], row_step[mask],
                            count);
         } else if (pieces->convert[loop->inputs] != NULL) {
             compute_converted(pieces, piece, step, count);

@@ -29,7 +29,7 @@ static inline void pieces_compute(const struct pieces *pieces, char *data[], con
     }
 }
 
-void pieces_run(const struct pieces *pieces, char *const data[], const ptrdiff_t step[],
-                ptrdiff_t n);
+/* Changes `row`. */
+void pieces_run(const struct pieces *pieces, char *row[], const ptrdiff_t step[], ptrdiff_t n);
 
 #endif
