@@ -110,7 +110,7 @@ static inline struct true_bools count_true(const char *mask, ptrdiff_t step, ptr
     for (; i < n; i++) {
         const bool is_true = mask[i * step] != 0;
         found.count += is_true;
-        found.runs += is_true & !was_true;
+        found.runs += is_true && !was_true;
         was_true = is_true;
     }
     return found;
