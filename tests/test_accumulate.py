@@ -400,3 +400,18 @@ def test_overflow_of_a_cast_is_reported_as_numpy_does(name, dtype, narrow, threa
                 getattr(library, name).accumulate(array, axis=axis, dtype=narrow)
             messages += [str(warning.message) for warning in caught]
         assert found == expected != []
+
+
+@pytest.mark.usefixtures("policy")
+@pytest.mark.parametrize("dtype", "bhilqBHILQ")
+@pytest.mark.parametrize(
+    "name", ["maximum", "minimum", "fmax", "fmin", "bitwise_or", "bitwise_and", "bitwise_xor"]
+)
+def test_running_results_of_integers(name, dtype):
+    rng, limits = np.random.default_rng(ord(dtype)), np.iinfo(dtype)
+    for shape in [(3001,), (40, 66), (7, 333), (300, 9)]:
+        x = rng.integers(limits.min, limits.max, (*shape[:-1], 2 * shape[-1]), dtype, True)
+        for operand in (x, x[..., ::2], x[..., ::-1]):
+            ours = getattr(nc, name).accumulate(operand, axis=-1)
+            theirs = getattr(np, name).accumulate(operand, axis=-1)
+            assert same_bits(ours, theirs) and ours.strides == theirs.strides

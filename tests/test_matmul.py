@@ -508,3 +508,12 @@ class TestNumpysOwn(test_multiarray.TestMatmul):
     """NumPy's tests of matmul, run on ours."""
 
     matmul = nc.matmul
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint32", "int64"])
+def test_stacks_along_the_nearest_axis(dtype):
+    rng = np.random.default_rng(3)
+    for shape in [(50, 130, 67), (3, 150, 97), (5, 210, 193), (2, 9, 8)]:
+        a = np.asfortranarray(rng.integers(0, 100, shape).astype(dtype))
+        b = np.asfortranarray(rng.integers(0, 100, (shape[0], shape[2], 2)).astype(dtype))
+        np.testing.assert_array_equal(nc.matmul(a, b), np.matmul(a, b))

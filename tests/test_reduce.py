@@ -757,3 +757,26 @@ def test_no_error_that_numpy_does_not_report(dtype):
                 assert warned(nc.add.reduce, operand, axis=axis) == expected
         expected = warned(np.add.reduceat, array, [0, 5])
         assert warned(nc.add.reduceat, array, [0, 5]) == expected
+
+
+@pytest.mark.usefixtures("policy")
+@pytest.mark.parametrize("dtype", "bhilqBHILQ")
+def test_gcd_over_axes_apart(dtype):
+    rng = np.random.default_rng(ord(dtype))
+    for shape in [(7, 90, 9), (11, 20, 12), (3, 2, 600), (9, 30, 3, 6)]:
+        x = rng.integers(0, 100, shape, dtype) * 6
+        for operand in (x, x[..., ::3], x[::2], x[::-1]):
+            for axis in ((0, 2), (2,), None):
+                ours = nc.gcd.reduce(operand, axis=axis)
+                assert same_bits(np.asarray(ours), np.asarray(np.gcd.reduce(operand, axis=axis)))
+
+
+@pytest.mark.usefixtures("policy")
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_few_rows_of_columns_apart(dtype):
+    rng = np.random.default_rng(7)
+    for rows in (1, 2, 3, 4, 5, 9, 33):
+        x = ((rng.random((3, rows, 3 * 71)) - 0.5) * 100).astype(dtype)
+        for operand in (x[..., ::3], x[..., ::-2], x[:, ::-1, ::3]):
+            ours = nc.add.reduce(operand, axis=1)
+            assert same_numbers(ours, np.add.reduce(operand, axis=1))

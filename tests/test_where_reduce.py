@@ -220,3 +220,18 @@ def test_signs_of_zeros(dtype, initial):
                         for of in (nc, np)
                     )
                     assert same_bits(ours, theirs), (name, zeros, axis, keywords)
+
+
+@pytest.mark.usefixtures("policy")
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "float32", "complex64", "complex128"])
+@pytest.mark.parametrize("share", [0, 0.01, 0.5, 0.99, 1])
+def test_short_rows_and_columns(dtype, share):
+    rng = np.random.default_rng(round(100 * share))
+    for shape in [(5, 7, n) for n in (1, 4, 17, 63, 64, 65, 130)] + [(40, 3, 121), (2, 3, 1700)]:
+        x = (rng.random((*shape[:-1], 3 * shape[-1])) * 100).astype(dtype)
+        mask = rng.random(x.shape) < share
+        for where in (np.s_[..., : shape[-1]], np.s_[..., ::3], np.s_[::-1, :, ::-3]):
+            for axis in ((0, 2), (0,), (1, 2), (2,)):
+                keywords = {"axis": axis, "where": mask[where]}
+                ours = nc.add.reduce(x[where], **keywords)
+                assert same_but_for_nans(ours, np.add.reduce(x[where], **keywords))

@@ -222,10 +222,10 @@ static ptrdiff_t slice_width(const struct accumulated_axes *axes, int threads, p
     return size_min(size_max(ceiling(even, in_line) * in_line, narrowest), widest);
 }
 
-bool accumulate_spans_little(struct axis along)
+bool accumulate_spans_little(const struct accumulated_axes *axes, struct axis along)
 {
     return along.n * (magnitude(along.step) + magnitude(along.out_step)) <=
-           ACCUMULATED_SHORT_LINE_BYTES;
+           (axes->running != NULL ? ACCUMULATED_SHORT_RUNNING_BYTES : ACCUMULATED_SHORT_LINE_BYTES);
 }
 
 struct accumulation_cut accumulate_cut(const struct accumulated_axes *axes)
@@ -235,8 +235,8 @@ struct accumulation_cut accumulate_cut(const struct accumulated_axes *axes)
     const ptrdiff_t least = axes->along.n < ACCUMULATED_LEAST_LINE
                                 ? ACCUMULATED_LEAST_COLUMNS_OF_SHORT_LINES
                                 : ACCUMULATED_LEAST_COLUMNS;
-    const bool by_rows =
-        axes->takes_rows && axis.n >= least && (across || accumulate_spans_little(axes->along));
+    const bool by_rows = axes->takes_rows && axis.n >= least &&
+                         (across || accumulate_spans_little(axes, axes->along));
     const ptrdiff_t others = size_from(&axes->kept, 1), lines = others * axis.n;
     struct accumulation_cut cut = {.way = by_rows ? BY_ROWS : BY_LINES};
     cut.threads = threads_of(axes, lines * axes->along.n, by_rows);

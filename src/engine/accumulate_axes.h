@@ -35,7 +35,7 @@ struct accumulation_cut {
 struct accumulation_cut accumulate_cut(const struct accumulated_axes *axes);
 
 /* Whether a line's input and output span so little memory that rows across such lines are computed faster. */
-bool accumulate_spans_little(struct axis along);
+bool accumulate_spans_little(const struct accumulated_axes *axes, struct axis along);
 
 void accumulate_axes(const struct accumulated_axes *axes, const struct accumulation_cut *cut);
 

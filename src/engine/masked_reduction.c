@@ -13,6 +13,7 @@
 enum {
     MOST_SUM_BYTES = 16, /* of one sum */
     COLUMN_BYTES = 4096, /* of a piece of rows, and of the sums of its columns */
+    MOST_SEEN = 512,     /* bools of which runs are counted */
     RUN_BLOCK = 8192,    /* elements whose runs a thread sums at a time */
     ROUND_BLOCKS = 64,   /* blocks whose sums are in memory */
 };
@@ -181,6 +182,32 @@ static void add_range(const struct masked_reduction *masked, const struct masked
     }
 }
 
+/* Of rows [row, row + rows), which a piece has room for, those with a true element, with neutral elements for what is
+ * masked. */
+static void add_short_rows(const struct masked_split *split, const char *data, ptrdiff_t row,
+                           ptrdiff_t rows, char *total)
+{
+    const struct masked_reduction *masked = split->masked;
+    const struct reduction_kernel *kernel = masked->reduction.kernel;
+    const struct axis along = fastest(&split->reduced);
+    const ptrdiff_t item = (ptrdiff_t)kernel->item_size;
+    const ptrdiff_t mask_step = mask_step_of(masked, along.step);
+    _Alignas(LINE_BYTES) char near[REDUCTION_PIECE_BYTES];
+    ptrdiff_t n = 0;
+    for (ptrdiff_t i = 0; i < rows; i++) {
+        const char *from = data + offset_of(&split->reduced, 1, row + i, false);
+        const char *mask = mask_of(masked, from);
+        if (find_bool_from(true, mask, mask_step, 0, along.n) < along.n) {
+            blend_items(kernel->item_size, near + n * item, from, along.step, mask, mask_step,
+                        masked->neutral, along.n);
+            n += along.n;
+        }
+    }
+    if (n > 0) {
+        add_to_total(kernel, near, item, n, total);
+    }
+}
+
 static void run_pieces(const struct masked_split *split, ptrdiff_t block)
 {
     const struct masked_reduction *masked = split->masked;
@@ -195,6 +222,11 @@ static void run_pieces(const struct masked_split *split, ptrdiff_t block)
     _Alignas(LINE_BYTES) char total[MOST_SUM_BYTES];
     kernel->reduce_each(kernel, masked->neutral, item, 1, 0, 1, false, total);
     for (ptrdiff_t i = begin, next; i < end && !is_final(kernel, total); i = next) {
+        if (along.n * item <= LONG_RUN_BYTES) {
+            next = size_min(i + length / along.n, end);
+            add_short_rows(split, column.data, i, next - i, total);
+            continue;
+        }
         const ptrdiff_t row = i / pieces, first = i % pieces * length;
         next = size_min((row + 1) * pieces, end);
         const char *from =
@@ -246,15 +278,14 @@ static void add_runs(const struct reduction_kernel *kernel, const char *from, pt
     }
 }
 
-/* Whether results are themselves the sums of their columns. */
-static bool sums_in_place(const struct reduction *reduction)
+/* Whether results can themselves be the sums of their columns. */
+static bool may_sum_in_place(const struct reduction *reduction)
 {
-    const struct reduction_kernel *kernel = reduction->kernel;
-    return !kernel->any_order && kernel->sum_size == kernel->item_size &&
-           fastest(&reduction->kept).out_step == (ptrdiff_t)kernel->sum_size;
+    const size_t size = reduction->kernel->sum_size;
+    return size == reduction->out_size && fastest(&reduction->kept).out_step == (ptrdiff_t)size;
 }
 
-/* Some rows of columns, by runs of true elements if the first row has few of them. */
+/* Some rows of columns, by runs of true elements if the begin of the first row has few of them. */
 static void add_rows(const struct masked_split *split, const struct columns *columns, ptrdiff_t row,
                      ptrdiff_t rows, char *sums)
 {
@@ -263,8 +294,9 @@ static void add_rows(const struct masked_split *split, const struct columns *col
     const ptrdiff_t item = (ptrdiff_t)kernel->item_size, n = columns->n, step = columns->step;
     const ptrdiff_t mask_step = mask_step_of(masked, step), most = COLUMN_BYTES / item;
     const char *data = columns->data + offset_of(&split->reduced, 0, row, false);
-    if (count_true(mask_of(masked, data), mask_step, n).runs * REDUCTION_MASKED_RUN_BYTES <
-        n * item) {
+    const ptrdiff_t seen = size_min(n, MOST_SEEN);
+    if (count_true(mask_of(masked, data), mask_step, seen).runs * REDUCTION_MASKED_RUN_BYTES <
+        bytes_of_lines(seen, kernel->item_size, step)) {
         for (ptrdiff_t i = row; i < row + rows; i++) {
             const char *from = columns->data + offset_of(&split->reduced, 0, i, false);
             add_runs(kernel, from, step, mask_of(masked, from), mask_step, n, sums);
@@ -294,7 +326,8 @@ static void run_columns(const struct masked_split *split, ptrdiff_t block)
     const ptrdiff_t n = columns.n, all = size_from(&split->reduced, 0);
     const ptrdiff_t cut = block % split->cuts, end = all * (cut + 1) / split->cuts;
     const ptrdiff_t most = size_max(1, COLUMN_BYTES / (n * (ptrdiff_t)kernel->item_size));
-    const bool in_order = !kernel->any_order, in_place = sums_in_place(reduction);
+    const bool in_order = !kernel->any_order;
+    const bool in_place = split->cuts == 1 && may_sum_in_place(reduction);
     _Alignas(LINE_BYTES) char near[COLUMN_BYTES];
     char *const sums = in_place ? columns.out : near;
     if (!in_place) {
@@ -461,7 +494,7 @@ static ptrdiff_t columns_together(const struct reduction *reduction, ptrdiff_t w
 {
     const ptrdiff_t size = (ptrdiff_t)reduction->kernel->sum_size;
     const ptrdiff_t all = fastest(&reduction->kept).n;
-    const ptrdiff_t n = sums_in_place(reduction) ? all : size_min(all, COLUMN_BYTES / size);
+    const ptrdiff_t n = may_sum_in_place(reduction) ? all : size_min(all, COLUMN_BYTES / size);
     return size_max(size_min(n, REDUCTION_SLICE_BYTES / size),
                     size_min(n, size_from(&reduction->kept, 0) / wanted));
 }

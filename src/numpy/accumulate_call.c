@@ -80,8 +80,11 @@ static bool find_loop(struct accumulate_plan *plan, PyObject *ufunc, const struc
     plan->row = row;
     plan->axes.loop = &row->loop->engine;
     plan->axes.kernel = kernel != NULL && kernel->accumulate != NULL ? kernel : NULL;
+    const char *name = op != NULL                     ? op->name
+                       : row->loop->reduction != NULL ? row->loop->reduction->op
+                                                      : NULL;
     plan->axes.running =
-        op != NULL ? running_kernel_find(op->name, dtype_of(type).kind, dtype_of(type).size) : NULL;
+        name != NULL ? running_kernel_find(name, dtype_of(type).kind, dtype_of(type).size) : NULL;
     plan->axes.takes_rows = takes_rows(row, op);
     return find_conversion(plan);
 }
@@ -161,7 +164,7 @@ static bool is_short(const struct accumulate_plan *plan)
     return plan->axes.kernel == NULL && plan->axes.running == NULL && plan->axes.convert == NULL &&
            lies_along(array, plan->axis) && policy_in_use.threshold == 0 &&
            PyArray_SIZE(array) < REDUCTION_THREADS_ELEMENTS &&
-           !(plan->axes.takes_rows && accumulate_spans_little(along));
+           !(plan->axes.takes_rows && accumulate_spans_little(&plan->axes, along));
 }
 
 static bool make_plan(struct accumulate_plan *plan, PyObject *ufunc, const struct reduction_op *op)

@@ -239,6 +239,15 @@ static void divide_axes(struct reduction *reduction, const struct axes *joined)
     if (calls.axes > 0 && !is_long && (casts || joined->count > 1)) {
         calls = find_inner_calls(joined, casts, private_buffer_size());
     }
+    int reduced = 0;
+    for (int i = 0; i < joined->count; i++) {
+        reduced += joined->axis[i].out_step == 0;
+    }
+    if (reduction->kernel->gets_cheaper && !is_long && reduced < joined->count &&
+        reduced > calls.axes) {
+        calls.axes =
+            0; /* results go on from what they are already, not each call from its first element */
+    }
     reduction->kept.count = reduction->repeated.count = reduction->inner.count = 0;
     for (int i = 0; i < joined->count; i++) {
         const struct axis *axis = &joined->axis[i];

@@ -16,17 +16,29 @@ static inline bool are_all(bool wanted, const char *mask, ptrdiff_t step)
     return wanted ? all != 0 : any == 0;
 }
 
+/* Other than 0 if one of eight bools is true, or false: the lowest byte that is so is the first one. */
+static inline uint64_t find_in_eight(bool wanted, const char *mask)
+{
+    const uint64_t ones = 0x0101010101010101;
+    uint64_t eight;
+    memcpy(&eight, mask, sizeof eight);
+    return wanted ? eight : (eight - ones) & ~eight & ones << 7;
+}
+
 /* The first of the bools from `from` on that is true, or false; n: there is none. */
 static inline ptrdiff_t find_bool_from(bool wanted, const char *mask, ptrdiff_t step,
                                        ptrdiff_t from, ptrdiff_t n)
 {
-    const uint64_t ones = 0x0101010101010101;
-    for (uint64_t eight; step == 1 && from + 8 <= n; from += 8) {
-        memcpy(&eight, mask + from, sizeof eight);
-        /* The lowest byte that is 0x80 is the first zero. */
-        const uint64_t found = wanted ? eight : (eight - ones) & ~eight & ones << 7;
+    for (uint64_t found; step == 1 && from + 8 <= n; from += 8) {
+        found = find_in_eight(wanted, mask + from);
         if (found != 0) {
             return from + __builtin_ctzll(found) / 8;
+        }
+        while (from + 40 <= n &&
+               (find_in_eight(wanted, mask + from + 8) | find_in_eight(wanted, mask + from + 16) |
+                find_in_eight(wanted, mask + from + 24) |
+                find_in_eight(wanted, mask + from + 32)) == 0) {
+            from += 32;
         }
     }
     while (step != 1 && from + AT_ONCE <= n && are_all(!wanted, mask + from * step, step)) {

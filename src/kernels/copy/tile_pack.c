@@ -8,6 +8,7 @@
 enum {
     SIDE = 8, /* columns that are transposed together: their lines stay in the cache */
     VECTOR = 16,
+    COLUMNS = 96, /* whose lines stay in the cache while rows are packed */
 };
 
 /* Along the side where elements are closer, but not in rows of a few: a loop takes as long to begin and to end.
@@ -28,6 +29,18 @@ INLINE void pack_lines(size_t size, ptrdiff_t lines, ptrdiff_t n, const char *fr
     }
 }
 
+/* Down many columns, in which elements are closer, but lie apart, too: along rows that stay in the cache, so that each
+ * line is written once, not for each of its columns. */
+INLINE void pack_columns(size_t size, const struct tile *tile, char *to, ptrdiff_t to_row)
+{
+    const ptrdiff_t item = (ptrdiff_t)size, step = tile->column_step;
+    for (ptrdiff_t first = 0; first < tile->columns; first += COLUMNS) {
+        const ptrdiff_t left = tile->columns - first;
+        pack_lines(size, tile->rows, left < COLUMNS ? left : COLUMNS, tile->data + first * step,
+                   tile->row_step, step, to + first * item, to_row, item);
+    }
+}
+
 INLINE void pack_elements(size_t size, const struct tile *tile, char *to, ptrdiff_t to_row)
 {
     const ptrdiff_t item = (ptrdiff_t)size;
@@ -36,6 +49,8 @@ INLINE void pack_elements(size_t size, const struct tile *tile, char *to, ptrdif
     if (tile->row_step == tile->columns * tile->column_step && to_row == tile->columns * item) {
         pack_lines(size, 1, tile->rows * tile->columns, tile->data, 0, tile->column_step, to, 0,
                    item);
+    } else if (down && tile->columns >= SIDE) {
+        pack_columns(size, tile, to, to_row);
     } else if (down) {
         pack_lines(size, tile->columns, tile->rows, tile->data, tile->column_step, tile->row_step,
                    to, item, to_row);

@@ -7,6 +7,13 @@
 
 enum { GATHERED_ELEMENTS = 256 };
 
+/* Processors may slow down for vectors of 512 bits, for some time: NumPy's loops of scalars, which get the converted
+ * elements, took a tenth longer. `python benchmarks/random_calls.py` */
+#pragma GCC push_options
+#if defined(__AVX512F__)
+#pragma GCC target("prefer-vector-width=256")
+#endif
+
 /* Elements to contiguous ones, word by word: there are fewer stores than elements. */
 INLINE void gather_words(const char *from, ptrdiff_t step, size_t size, ptrdiff_t n, char *gathered)
 {
@@ -211,6 +218,7 @@ DEFINE(float32, float, half_to_float)
 DEFINE(float64, double, half_to_double)
 #undef DEFINE
 
+#pragma GCC pop_options
 #define ROW(source, kind, type, target, to_kind, to_type, value)                                   \
     {kind, sizeof(type), to_kind, sizeof(to_type), convert_##source##_##target},
 static const struct element_conversion conversions[] = {

@@ -7,10 +7,28 @@
 #define RUNNING(name, type, operator)                                                              \
     static void name(char *const data[], const ptrdiff_t step[], ptrdiff_t n)                      \
     {                                                                                              \
+        const char *in = data[1];                                                                  \
+        char *out = data[2];                                                                       \
+        const ptrdiff_t in_step = step[1], out_step = step[2];                                     \
         type last = *(const type *)data[0];                                                        \
-        for (ptrdiff_t k = 0; k < n; k++) {                                                        \
-            last = last operator*(const type *)(data[1] + k * step[1]);                            \
-            *(type *)(data[2] + k * step[2]) = last;                                               \
+        for (; n > 0; n--, in += in_step, out += out_step) {                                       \
+            last = last operator*(const type *) in;                                                \
+            *(type *)out = last;                                                                   \
+        }                                                                                          \
+    }
+
+/* In registers as wide as `wide`: of narrower ones each operation would extend one anew. */
+#define RUNNING_CHOICE(name, type, wide, operator)                                                 \
+    static void name(char *const data[], const ptrdiff_t step[], ptrdiff_t n)                      \
+    {                                                                                              \
+        const char *in = data[1];                                                                  \
+        char *out = data[2];                                                                       \
+        const ptrdiff_t in_step = step[1], out_step = step[2];                                     \
+        wide last = *(const type *)data[0];                                                        \
+        for (; n > 0; n--, in += in_step, out += out_step) {                                       \
+            const wide next = *(const type *)in;                                                   \
+            last = next operator last ? next : last;                                               \
+            *(type *)out = (type)last;                                                             \
         }                                                                                          \
     }
 
@@ -18,10 +36,13 @@
 #define RUNNING_COMPLEX(name, type)                                                                \
     static void name(char *const data[], const ptrdiff_t step[], ptrdiff_t n)                      \
     {                                                                                              \
+        const char *from = data[1];                                                                \
+        char *to = data[2];                                                                        \
+        const ptrdiff_t in_step = step[1], out_step = step[2];                                     \
         type real = ((const type *)data[0])[0], imaginary = ((const type *)data[0])[1];            \
-        for (ptrdiff_t k = 0; k < n; k++) {                                                        \
-            const type *in = (const type *)(data[1] + k * step[1]);                                \
-            type *out = (type *)(data[2] + k * step[2]);                                           \
+        for (; n > 0; n--, from += in_step, to += out_step) {                                      \
+            const type *in = (const type *)from;                                                   \
+            type *out = (type *)to;                                                                \
             real += in[0];                                                                         \
             imaginary += in[1];                                                                    \
             out[0] = real;                                                                         \
@@ -36,6 +57,20 @@ RUNNING(multiply_float, float, *)
 RUNNING(multiply_double, double, *)
 RUNNING_COMPLEX(add_complex_float, float)
 RUNNING_COMPLEX(add_complex_double, double)
+typedef int32_t wide_int8, wide_int16, wide_int32, wide_uint8, wide_uint16;
+typedef uint32_t wide_uint32;
+typedef int64_t wide_int64;
+typedef uint64_t wide_uint64;
+#define INTEGERS(DO) DO(int8) DO(int16) DO(int32) DO(int64) DO(uint8) DO(uint16) DO(uint32) DO(uint64)
+#define CHOICES(dtype)                                                                             \
+    RUNNING_CHOICE(maximum_##dtype, dtype##_t, wide_##dtype, >)                                                  \
+    RUNNING_CHOICE(minimum_##dtype, dtype##_t, wide_##dtype, <)
+#define BITWISE(dtype)                                                                             \
+    RUNNING(bitwise_or_##dtype, dtype##_t, |)                                                      \
+    RUNNING(bitwise_and_##dtype, dtype##_t, &)                                                     \
+    RUNNING(bitwise_xor_##dtype, dtype##_t, ^)
+INTEGERS(CHOICES)
+INTEGERS(BITWISE)
 // clang-format on
 
 static const struct {
@@ -43,14 +78,22 @@ static const struct {
     char kind;
     size_t item_size;
     elementwise_kernel *kernel;
-} kernels[] = {
-    {"add", 'f', sizeof(float), add_float},
-    {"add", 'f', sizeof(double), add_double},
-    {"add", 'c', 2 * sizeof(float), add_complex_float},
-    {"add", 'c', 2 * sizeof(double), add_complex_double},
-    {"multiply", 'f', sizeof(float), multiply_float},
-    {"multiply", 'f', sizeof(double), multiply_double},
-};
+} kernels[] = {{"add", 'f', sizeof(float), add_float},
+               {"add", 'f', sizeof(double), add_double},
+               {"add", 'c', 2 * sizeof(float), add_complex_float},
+               {"add", 'c', 2 * sizeof(double), add_complex_double},
+               {"multiply", 'f', sizeof(float), multiply_float},
+               {"multiply", 'f', sizeof(double), multiply_double},
+#define KIND(dtype) ((dtype##_t) - 1 < 0 ? 'i' : 'u')
+#define OF_INTEGERS(dtype)                                                                         \
+    {"maximum", KIND(dtype), sizeof(dtype##_t), maximum_##dtype},                                  \
+        {"fmax", KIND(dtype), sizeof(dtype##_t), maximum_##dtype},                                 \
+        {"minimum", KIND(dtype), sizeof(dtype##_t), minimum_##dtype},                              \
+        {"fmin", KIND(dtype), sizeof(dtype##_t), minimum_##dtype},                                 \
+        {"bitwise_or", KIND(dtype), sizeof(dtype##_t), bitwise_or_##dtype},                        \
+        {"bitwise_and", KIND(dtype), sizeof(dtype##_t), bitwise_and_##dtype},                      \
+        {"bitwise_xor", KIND(dtype), sizeof(dtype##_t), bitwise_xor_##dtype},
+               INTEGERS(OF_INTEGERS)};
 
 elementwise_kernel *running_kernel_find(const char *op, char kind, size_t item_size)
 {

@@ -25,12 +25,6 @@ INLINE vector next_row(vector sum, const char *row)
     return round_vector(sum + load_vector(row));
 }
 
-/* Where a part of the first row lies. */
-INLINE const char *part_of_row(const char *data, ptrdiff_t next, ptrdiff_t at)
-{
-    return data + at / PARTS * next + (PARTS == 2 ? at % 2 : 0) * (ptrdiff_t)sizeof(stored);
-}
-
 /* Four parts, down all rows. */
 INLINE void add_four_columns(const char *const part[4], ptrdiff_t step, ptrdiff_t rows, bool onto,
                              accumulator sums[4])
@@ -49,15 +43,14 @@ INLINE void add_four_columns(const char *const part[4], ptrdiff_t step, ptrdiff_
     sums[0] = a, sums[1] = b, sums[2] = c, sums[3] = d;
 }
 
-/* Parts from `at` to `end`, of columns `next` bytes apart. */
+/* Parts from `at` to `end` of contiguous rows. */
 SCALAR static void add_single_columns(const char *data, ptrdiff_t step, ptrdiff_t rows,
-                                      ptrdiff_t next, ptrdiff_t at, ptrdiff_t end, bool onto,
-                                      accumulator *sums)
+                                      ptrdiff_t at, ptrdiff_t end, bool onto, accumulator *sums)
 {
     const char *part[4];
     for (; at + 4 <= end; at += 4) {
         for (int i = 0; i < 4; i++) {
-            part[i] = part_of_row(data, next, at + i);
+            part[i] = data + (at + i) * (ptrdiff_t)sizeof(stored);
         }
         add_four_columns(part, step, rows, onto, sums + at);
     }
@@ -65,11 +58,48 @@ SCALAR static void add_single_columns(const char *data, ptrdiff_t step, ptrdiff_
         accumulator last[4];
         for (int i = 0; i < 4; i++) { /* the last one several times */
             const ptrdiff_t column = at + i < end ? at + i : end - 1;
-            part[i] = part_of_row(data, next, column);
+            part[i] = data + column * (ptrdiff_t)sizeof(stored);
             last[i] = sums[column];
         }
         add_four_columns(part, step, rows, onto, last);
         memcpy(sums + at, last, (size_t)(end - at) * sizeof *sums);
+    }
+}
+
+/* Columns `next` bytes apart; `rows` is a constant where it is inlined. */
+INLINE void add_strided_columns(const char *data, ptrdiff_t step, int rows, ptrdiff_t next,
+                                ptrdiff_t columns, bool onto, accumulator *restrict sums)
+{
+    for (ptrdiff_t column = 0; column < columns; column++) {
+        for (int part = 0; part < PARTS; part++) {
+            const char *from = data + column * next + part * (ptrdiff_t)sizeof(stored);
+            accumulator *const to = sums + column * PARTS + part;
+            accumulator sum = onto ? round_part(*to + load_part(from)) : load_part(from);
+#pragma GCC unroll 4
+            for (int row = 1; row < rows; row++) {
+                sum = round_part(sum + load_part(from + row * step));
+            }
+            *to = sum;
+        }
+    }
+}
+
+/* Up to SOME_ROWS rows of such columns. */
+SCALAR static void add_strided_rows(const char *data, ptrdiff_t step, ptrdiff_t rows,
+                                    ptrdiff_t next, ptrdiff_t columns, bool onto, accumulator *sums)
+{
+    switch (rows) {
+    case 1:
+        add_strided_columns(data, step, 1, next, columns, onto, sums);
+        break;
+    case 2:
+        add_strided_columns(data, step, 2, next, columns, onto, sums);
+        break;
+    case 3:
+        add_strided_columns(data, step, 3, next, columns, onto, sums);
+        break;
+    default:
+        add_strided_columns(data, step, SOME_ROWS, next, columns, onto, sums);
     }
 }
 
@@ -164,24 +194,27 @@ static void reduce_rows(const struct reduction_kernel *kernel, const char *data,
     (void)kernel, (void)from_memory;
     const ptrdiff_t parts = columns * PARTS;
     const bool is_contiguous = next == PARTS * (ptrdiff_t)sizeof(stored);
-    const bool is_short = parts <= SHORT_ROW_PARTS, has_vector = is_contiguous && parts >= LANES;
+    const bool is_short = parts <= SHORT_ROW_PARTS, has_vector = parts >= LANES;
     const ptrdiff_t most =
-        !is_short && is_contiguous
-            ? parts * (ptrdiff_t)sizeof(stored) <= SHORT_ROW_BYTES ? 1 : MANY_ROWS
-            : rows_in_cache(step);
+        !is_contiguous ? SOME_ROWS
+        : is_short     ? rows_in_cache(step)
+                       : (parts * (ptrdiff_t)sizeof(stored) <= SHORT_ROW_BYTES ? 1 : MANY_ROWS);
     for (ptrdiff_t row = 0; row < rows;) {
         const ptrdiff_t left = rows - row;
         const char *from = data + row * step;
         const bool adds = onto || row > 0;
         ptrdiff_t taken = left < most ? left : most, done = 0;
-        if (has_vector && is_short) {
+        if (!is_contiguous) {
+            add_strided_rows(from, step, taken, next, columns, adds, sums);
+            done = parts;
+        } else if (has_vector && is_short) {
             add_short_rows(from, step, taken, parts, adds, sums);
             done = parts;
         } else if (has_vector) {
             taken = taken < SOME_ROWS || taken == MANY_ROWS ? taken : SOME_ROWS;
             done = add_some_rows(from, step, taken, parts, adds, sums);
         }
-        add_single_columns(from, step, taken, next, done, parts, adds, sums);
+        add_single_columns(from, step, taken, done, parts, adds, sums);
         row += taken;
     }
 }
