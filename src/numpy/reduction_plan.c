@@ -245,8 +245,8 @@ static void divide_axes(struct reduction *reduction, const struct axes *joined)
     }
     if (reduction->kernel->gets_cheaper && !is_long && reduced < joined->count &&
         reduced > calls.axes) {
-        calls.axes =
-            0; /* results go on from what they are already, not each call from its first element */
+        /* Results go on from what they are already, not each call from its first element. */
+        calls.axes = 0;
     }
     reduction->kept.count = reduction->repeated.count = reduction->inner.count = 0;
     for (int i = 0; i < joined->count; i++) {

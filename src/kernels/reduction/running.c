@@ -4,21 +4,9 @@
 
 #include <string.h>
 
-#define RUNNING(name, type, operator)                                                              \
-    static void name(char *const data[], const ptrdiff_t step[], ptrdiff_t n)                      \
-    {                                                                                              \
-        const char *in = data[1];                                                                  \
-        char *out = data[2];                                                                       \
-        const ptrdiff_t in_step = step[1], out_step = step[2];                                     \
-        type last = *(const type *)data[0];                                                        \
-        for (; n > 0; n--, in += in_step, out += out_step) {                                       \
-            last = last operator*(const type *) in;                                                \
-            *(type *)out = last;                                                                   \
-        }                                                                                          \
-    }
-
-/* In registers as wide as `wide`: of narrower ones each operation would extend one anew. */
-#define RUNNING_CHOICE(name, type, wide, operator)                                                 \
+/* `value` is that of `last` and `next`, in a register as wide as `wide`: of narrower integers each operation would
+ * extend one anew. */
+#define RUNNING(name, type, wide, value)                                                           \
     static void name(char *const data[], const ptrdiff_t step[], ptrdiff_t n)                      \
     {                                                                                              \
         const char *in = data[1];                                                                  \
@@ -27,7 +15,7 @@
         wide last = *(const type *)data[0];                                                        \
         for (; n > 0; n--, in += in_step, out += out_step) {                                       \
             const wide next = *(const type *)in;                                                   \
-            last = next operator last ? next : last;                                               \
+            last = (value);                                                                        \
             *(type *)out = (type)last;                                                             \
         }                                                                                          \
     }
@@ -51,10 +39,10 @@
     }
 
 // clang-format off
-RUNNING(add_float, float, +)
-RUNNING(add_double, double, +)
-RUNNING(multiply_float, float, *)
-RUNNING(multiply_double, double, *)
+RUNNING(add_float, float, float, last + next)
+RUNNING(add_double, double, double, last + next)
+RUNNING(multiply_float, float, float, last * next)
+RUNNING(multiply_double, double, double, last * next)
 RUNNING_COMPLEX(add_complex_float, float)
 RUNNING_COMPLEX(add_complex_double, double)
 typedef int32_t wide_int8, wide_int16, wide_int32, wide_uint8, wide_uint16;
@@ -62,15 +50,13 @@ typedef uint32_t wide_uint32;
 typedef int64_t wide_int64;
 typedef uint64_t wide_uint64;
 #define INTEGERS(DO) DO(int8) DO(int16) DO(int32) DO(int64) DO(uint8) DO(uint16) DO(uint32) DO(uint64)
-#define CHOICES(dtype)                                                                             \
-    RUNNING_CHOICE(maximum_##dtype, dtype##_t, wide_##dtype, >)                                                  \
-    RUNNING_CHOICE(minimum_##dtype, dtype##_t, wide_##dtype, <)
-#define BITWISE(dtype)                                                                             \
-    RUNNING(bitwise_or_##dtype, dtype##_t, |)                                                      \
-    RUNNING(bitwise_and_##dtype, dtype##_t, &)                                                     \
-    RUNNING(bitwise_xor_##dtype, dtype##_t, ^)
-INTEGERS(CHOICES)
-INTEGERS(BITWISE)
+#define RUNNING_INTEGERS(dtype)                                                                    \
+    RUNNING(maximum_##dtype, dtype##_t, wide_##dtype, next > last ? next : last)                   \
+    RUNNING(minimum_##dtype, dtype##_t, wide_##dtype, next < last ? next : last)                   \
+    RUNNING(bitwise_or_##dtype, dtype##_t, wide_##dtype, last | next)                              \
+    RUNNING(bitwise_and_##dtype, dtype##_t, wide_##dtype, last & next)                             \
+    RUNNING(bitwise_xor_##dtype, dtype##_t, wide_##dtype, last ^ next)
+INTEGERS(RUNNING_INTEGERS)
 // clang-format on
 
 static const struct {
