@@ -197,6 +197,23 @@ def test_all_dtypes(name, policy):
 
 @pytest.mark.usefixtures("policy")
 @pytest.mark.parametrize(
+    "name",
+    ["maximum", "fmin", "logical_or", "logical_and", "bitwise_or", "bitwise_and", "bitwise_xor"],
+)
+def test_bools_of_any_bytes(name):
+    """The first one stays as it is; others become 0 or 1."""
+    rng = np.random.default_rng(9)
+    for least in (0, 1):  # where all are true, no result is false
+        x = rng.integers(least, 4, 3_001, np.uint8)
+        for operand in (x, x[::-3], x[:2001]):
+            ours, theirs = (
+                getattr(f, name).accumulate(operand.view(bool)).view(np.uint8) for f in (nc, np)
+            )
+            np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.usefixtures("policy")
+@pytest.mark.parametrize(
     "shape", [(4_001, 3), (3, 4_001), (1_001, 17), (2, 9, 301), (1, 5_000), (99, 33)]
 )
 @pytest.mark.parametrize("dtype", "bilfd")

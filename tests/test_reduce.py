@@ -500,11 +500,16 @@ def test_reasons():
             (nc.maximum, long.astype("g"), {}),
             (nc.add, x, {"dtype": "f"}),
         ],
-        "short": [(nc.power, x, {}), (nc.maximum, x.astype("g"), {}), (nc.add, x.astype("g"), {})],
+        "short": [
+            (nc.power, x, {}),
+            (nc.maximum, x.astype("g"), {}),
+            (nc.add, x.astype("g"), {}),
+            (nc.add, np.broadcast_to(x, (3, *x.shape)), {"axis": 1}),
+        ],
         "one thread": [(nc.maximum, long, {}), (nc.maximum, long[:2].astype(int), {})],
         "no elements": [(nc.add, x[:0], {})],
         "not aligned, of another byte order, or with metadata": [(nc.add, x.astype(">d"), {})],
-        "broadcast elements": [(nc.add, np.broadcast_to(x, (3, *x.shape)), {"axis": 1})],
+        "broadcast elements": [(nc.add, np.broadcast_to(long, (3, *long.shape)), {"axis": 1})],
         "out=": [(nc.add, x, {"out": np.zeros((3, 4), "f")}), (nc.add, x, {"out": x[0]})],
         "more axes than kernels take": [(nc.add, np.ones((3,) * 9)[(slice(2),) * 9], {})],
         "a copy": [(nc.add, long[:1], {})],
@@ -757,6 +762,26 @@ def test_no_error_that_numpy_does_not_report(dtype):
                 assert warned(nc.add.reduce, operand, axis=axis) == expected
         expected = warned(np.add.reduceat, array, [0, 5])
         assert warned(nc.add.reduceat, array, [0, 5]) == expected
+
+
+@pytest.mark.usefixtures("policy")
+@pytest.mark.parametrize("name", ["gcd", "add", "multiply", "maximum", "bitwise_xor"])
+@pytest.mark.parametrize("dtype", "bhlQ")
+def test_one_element_for_each_result(name, dtype):
+    most = int(np.iinfo(dtype).max)
+    numbers = (
+        np.array([most // 2 + 1, most - 7, 0, 6, 1, most, 30], object).astype("Q").astype(dtype)
+    )
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    for shape in [(1,), (5,), (4, 1, 6), (8, 1, 3), (1, 1, 1), (3, 5, 2, 1), (40, 30, 2, 1)]:
+        x = np.resize(numbers, shape)
+        axis = shape.index(1) if 1 in shape else 0
+        for operand in (x, x[::2], x[::-1], x[..., ::2], np.asfortranarray(x)):
+            result, expected = (f.reduce(operand, axis=axis) for f in (ours, theirs))
+            assert same_bits(np.asarray(result), np.asarray(expected))
+        starts = np.arange(shape[axis])
+        expected = theirs.reduceat(x, starts, axis=axis)
+        assert same_bits(ours.reduceat(x, starts, axis=axis), expected)
 
 
 @pytest.mark.usefixtures("policy")

@@ -20,7 +20,7 @@ enum {
 
 struct masked_split {
     const struct masked_reduction *masked;
-    struct axes reduced; /* where something neutral is computed */
+    struct axes reduced; /* axes of a result's elements */
     ptrdiff_t columns;   /* results of the fastest kept axis that a block computes together, */
     ptrdiff_t slices;    /* and how often */
     ptrdiff_t cuts;      /* blocks of each result, */
@@ -381,19 +381,22 @@ static ptrdiff_t sum_runs(const struct masked_reduction *masked, const char *dat
         mask_step, last - begin, sums);
 }
 
-static void run_result(const struct masked_split *split, ptrdiff_t block)
+static void run_in_order(const struct masked_split *split, ptrdiff_t block)
 {
     const struct masked_reduction *masked = split->masked;
     const struct reduction *reduction = &masked->reduction;
-    const struct columns column = columns_of(split, block);
+    const struct columns columns = columns_of(split, block);
     const ptrdiff_t n = reduction->inner.axis[0].n;
     const ptrdiff_t step = 2 * (REDUCTION_PIECE_BYTES / (ptrdiff_t)reduction->kernel->sum_size);
     _Alignas(LINE_BYTES) char sums[REDUCTION_PIECE_BYTES];
-    for (ptrdiff_t first = 0; first < n; first += step) {
-        const ptrdiff_t runs =
-            sum_runs(masked, column.data, first, size_min(first + step, n), n, sums);
-        reduction->kernel->store(reduction->kernel, sums, runs, column.out, 0, reduction->out_size,
-                                 true);
+    for (ptrdiff_t i = 0; i < columns.n; i++) {
+        for (ptrdiff_t first = 0; first < n; first += step) {
+            const ptrdiff_t runs = sum_runs(masked, columns.data + i * columns.step, first,
+                                            size_min(first + step, n), n, sums);
+            reduction->kernel->store(reduction->kernel, sums, runs,
+                                     columns.out + i * columns.out_step, 0, reduction->out_size,
+                                     true);
+        }
     }
 }
 
@@ -518,15 +521,15 @@ bool masked_reduction_compute(const struct masked_reduction *masked)
     const ptrdiff_t wanted = (ptrdiff_t)threads * REDUCTION_BLOCKS_PER_THREAD;
     const bool by_columns = reduction->inner.count == 0;
     struct masked_split split = {.masked = masked, .columns = 1, .cuts = 1};
-    if (masked->neutral != NULL) {
-        axes_append(&split.reduced, &reduction->inner);
-        axes_append(&split.reduced, &reduction->repeated);
-    }
+    axes_append(&split.reduced, &reduction->inner);
+    axes_append(&split.reduced, &reduction->repeated);
     if (by_columns) {
         split.run = run_columns;
         split.columns = columns_together(reduction, wanted);
     } else if (masked->neutral == NULL) {
-        split.run = run_result;
+        split.run = run_in_order;
+        split.columns = size_max(
+            1, size_min(short_results_together(&split), size_from(&reduction->kept, 0) / wanted));
     } else {
         split.columns = short_results_together(&split);
         split.run = split.columns > 1 ? run_short_results : run_pieces;

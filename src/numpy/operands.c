@@ -39,10 +39,10 @@ bool operands_is_ordinary(PyObject *object)
         }
         return are;
     }
-    return PyArray_CheckAnyScalarExact(object) || PyFloat_CheckExact(object) ||
-           PyLong_CheckExact(object) || PyComplex_CheckExact(object) || PyBool_Check(object) ||
-           PyList_CheckExact(object) || PyUnicode_CheckExact(object) || PySlice_Check(object) ||
-           object == Py_Ellipsis || object == Py_None;
+    return PyLong_CheckExact(object) || PyBool_Check(object) || PyFloat_CheckExact(object) ||
+           PyUnicode_CheckExact(object) || object == Py_None || PyComplex_CheckExact(object) ||
+           PyList_CheckExact(object) || PySlice_Check(object) || object == Py_Ellipsis ||
+           PyArray_CheckAnyScalarExact(object);
 }
 
 bool operands_asks_for_new(PyObject *out)

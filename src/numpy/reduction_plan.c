@@ -261,7 +261,7 @@ static void divide_axes(struct reduction *reduction, const struct axes *joined)
 
 /* ---- the rules ---- */
 
-enum { FEW_ROWS = 3, MANY_ROWS = 64 };
+enum { FEW_ROWS = 3, MANY_ROWS = 64, MOST_COPIED_ROWS = 16 };
 
 /* Why there is no kernel for the operands; NULL if there is one, and the steps of a given output are known. */
 static const char *why_not_operands(struct reduction_plan *plan, const struct reduction_op *op)
@@ -305,7 +305,7 @@ static const char *why_not_axes(struct reduction_plan *plan, const struct reduct
     const npy_intp rows = size_from(&plan->reduction.repeated, 0);
     const bool is_copy = rows * size_from(&plan->reduction.inner, 0) == 1;
     const bool gains = PyArray_SIZE(array) < reduction_short_loop() &&
-                       plan->reduction.kept.count <= 1 && !plan->reduction.kernel->alone_changes;
+                       size_from(&plan->reduction.kept, 1) <= MOST_COPIED_ROWS;
     if (is_copy && !gains) {
         return "a copy";
     }
@@ -392,9 +392,8 @@ enum reduction_way reduction_way_without_kernels(const struct reduction_argument
 
 bool reduction_is_short(const struct reduction_op *op, PyArrayObject *array)
 {
-    const npy_intp n = PyArray_SIZE(array);
-    const struct reduction_kernel *kernel = kernel_of(op, PyArray_TYPE(array));
-    return n < reduction_short_loop() && (kernel == NULL || (n == 1 && kernel->alone_changes));
+    return PyArray_SIZE(array) < reduction_short_loop() &&
+           (kernel_of(op, PyArray_TYPE(array)) == NULL || is_broadcast(array));
 }
 
 void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_op *op,
@@ -407,7 +406,7 @@ void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_o
     plan->masked.mask = NULL;
     plan->reduction.kernel = NULL;
     if (is_numpys(arguments) && reduction_is_short(op, arguments->array)) {
-        plan->reason = "no kernel";
+        plan->reason = "short";
         plan->way = REDUCE_BY_NUMPY;
         return;
     }

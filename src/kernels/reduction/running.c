@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* `value` is that of `last` and `next`, in a register as wide as `wide`: of narrower integers each operation would
- * extend one anew. */
+ * extend one anew. Bytes of bools may be others than 0 and 1. */
 #define RUNNING(name, type, wide, value)                                                           \
     static void name(char *const data[], const ptrdiff_t step[], ptrdiff_t n)                      \
     {                                                                                              \
@@ -57,6 +57,9 @@ typedef uint64_t wide_uint64;
     RUNNING(bitwise_and_##dtype, dtype##_t, wide_##dtype, last & next)                             \
     RUNNING(bitwise_xor_##dtype, dtype##_t, wide_##dtype, last ^ next)
 INTEGERS(RUNNING_INTEGERS)
+RUNNING(or_bool, uint8_t, bool, last | next)
+RUNNING(and_bool, uint8_t, bool, last & next)
+RUNNING(xor_bool, uint8_t, bool, last ^ next)
 // clang-format on
 
 static const struct {
@@ -70,6 +73,15 @@ static const struct {
                {"add", 'c', 2 * sizeof(double), add_complex_double},
                {"multiply", 'f', sizeof(float), multiply_float},
                {"multiply", 'f', sizeof(double), multiply_double},
+               {"maximum", 'b', 1, or_bool},
+               {"fmax", 'b', 1, or_bool},
+               {"bitwise_or", 'b', 1, or_bool},
+               {"logical_or", 'b', 1, or_bool},
+               {"minimum", 'b', 1, and_bool},
+               {"fmin", 'b', 1, and_bool},
+               {"bitwise_and", 'b', 1, and_bool},
+               {"logical_and", 'b', 1, and_bool},
+               {"bitwise_xor", 'b', 1, xor_bool},
 #define KIND(dtype) ((dtype##_t) - 1 < 0 ? 'i' : 'u')
 #define OF_INTEGERS(dtype)                                                                         \
     {"maximum", KIND(dtype), sizeof(dtype##_t), maximum_##dtype},                                  \

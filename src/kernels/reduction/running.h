@@ -1,4 +1,4 @@
-/* Running sums and products of floats; maxima, minima and bitwise results of integers. */
+/* Running sums and products of floats; maxima, minima and bitwise results of integers and bools. */
 #ifndef NUMC_RUNNING_H
 #define NUMC_RUNNING_H
 
