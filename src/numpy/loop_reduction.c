@@ -21,19 +21,6 @@ static void run_loop(const struct reduction_kernel *kernel, void *into, ptrdiff_
     }
 }
 
-/* Results of first elements, which may be alone. */
-static void begin(const struct reduction_kernel *kernel, char *results, const char *data,
-                  ptrdiff_t next, ptrdiff_t n, bool are_alone)
-{
-    const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
-    if (are_alone && ((const struct loop_reduction *)kernel)->alone_changes) {
-        memset(results, 0, (size_t)(n * size));
-        run_loop(kernel, results, size, data, next, n);
-    } else {
-        copy_items(kernel->item_size, results, size, data, next, n);
-    }
-}
-
 static void reduce_each(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
                         ptrdiff_t n, ptrdiff_t next, ptrdiff_t count, bool from_memory, void *sums)
 {
@@ -42,7 +29,7 @@ static void reduce_each(const struct reduction_kernel *kernel, const char *data,
     for (ptrdiff_t k = 0; k < count; k++) {
         /* Some loops write each result: not into the cache line of another thread's. */
         _Alignas(16) char item[16];
-        begin(kernel, item, data + k * next, size, 1, n == 1);
+        copy_items(kernel->item_size, item, size, data + k * next, size, 1);
         run_loop(kernel, item, 0, data + k * next + step, step, n - 1);
         copy_items(kernel->item_size, (char *)sums + k * size, size, item, size, 1);
     }
@@ -55,7 +42,7 @@ static void reduce_rows(const struct reduction_kernel *kernel, const char *data,
     (void)from_memory;
     const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
     if (!onto) {
-        begin(kernel, sums, data, next, columns, rows == 1);
+        copy_items(kernel->item_size, sums, size, data, next, columns);
     }
     ptrdiff_t row = onto ? 0 : 1;
     while (row < rows && columns <= REDUCTION_FEW_COLUMNS) {
@@ -78,12 +65,9 @@ static void reduce_segments(const struct reduction_kernel *kernel, const char *d
 {
     for (ptrdiff_t k = 0; k < count; k++) {
         const ptrdiff_t n = bounds[k + 1] - bounds[k];
-        const char *first = data + bounds[k] * step;
         _Alignas(16) char item[16];
-        if (n > 1) {
-            reduce_each(kernel, first, step, n, 0, 1, from_memory, item);
-        }
-        copy_items(out_size, out + k * out_step, 0, n > 1 ? item : first, 0, 1);
+        reduce_each(kernel, data + bounds[k] * step, step, n > 1 ? n : 1, 0, 1, from_memory, item);
+        copy_items(out_size, out + k * out_step, 0, item, 0, 1);
     }
 }
 
@@ -158,6 +142,7 @@ bool loop_reduction_of_row(struct loop_reduction *reduction, const PyUFuncObject
         .kernel.sum_size = dtype.size,
         .kernel.any_order = true,
         .kernel.sums_are_results = true,
+        .kernel.alone_changes = operation->alone_changes && dtype.kind == 'i',
         .kernel.gets_cheaper = operation->gets_cheaper,
         .kernel.final = dtype.kind == 'b' ? operation->final : -1,
         .kernel.zeros_tie = dtype.kind == 'f' && operation->ties,
@@ -166,7 +151,6 @@ bool loop_reduction_of_row(struct loop_reduction *reduction, const PyUFuncObject
         .kernel.reduce_segments = reduce_segments,
         .kernel.combine = combine,
         .kernel.store = store,
-        .alone_changes = operation->alone_changes && dtype.kind == 'i',
         .function = ufunc->functions[row],
         .data = ufunc->data != NULL ? ufunc->data[row] : NULL,
     };

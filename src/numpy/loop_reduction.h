@@ -10,7 +10,6 @@ struct loop_reduction {
     struct reduction_kernel kernel;
     PyUFuncGenericFunction function;
     void *data;
-    bool alone_changes; /* one element may not be its own result: gcd(0, -3) */
 };
 
 /* Called once, at import. -1 with an exception. */

@@ -150,17 +150,23 @@ static void lay_out(struct reduction_plan *plan, PyArrayObject *array, const int
     }
 }
 
-/* Joins axes that are one in memory, the fastest first; false if too many are left. */
-static bool join_axes(struct axes *joined, const struct reduction_plan *plan, const int order[])
+/* Joins axes that are one in memory, the fastest first; false if too many are left. Where the order does not matter,
+ * elements are reduced by ascending addresses, so that more are one. */
+static bool join_axes(struct axes *joined, struct reduction_plan *plan, const int order[])
 {
     const struct reduction_arguments *arguments = plan->arguments;
+    plan->reduction.data = PyArray_BYTES(arguments->array);
     joined->count = 0;
     for (int i = 0; i < arguments->ndim; i++) {
         const int axis = order[i];
         const bool is_reduced = arguments->reduced[axis];
-        const struct axis next = {PyArray_DIM(arguments->array, axis),
-                                  PyArray_STRIDE(arguments->array, axis),
-                                  is_reduced ? 0 : plan->out_step[axis]};
+        struct axis next = {PyArray_DIM(arguments->array, axis),
+                            PyArray_STRIDE(arguments->array, axis),
+                            is_reduced ? 0 : plan->out_step[axis]};
+        if (is_reduced && next.step < 0 && plan->reduction.kernel->any_order) {
+            plan->reduction.data += (next.n - 1) * next.step;
+            next.step = -next.step;
+        }
         if (!axes_join(joined, next)) {
             return false;
         }
@@ -298,7 +304,6 @@ static const char *why_not_axes(struct reduction_plan *plan, const struct reduct
     if (joined.count == 0) { /* one element */
         joined.axis[joined.count++] = (struct axis){1, 0, 0};
     }
-    plan->reduction.data = PyArray_BYTES(array);
     divide_axes(&plan->reduction, &joined);
     plan->reduction.threads = reduction_threads(&plan->reduction);
     const bool is_short = PyArray_NBYTES(array) < REDUCTION_SHORT_BYTES;
@@ -308,6 +313,10 @@ static const char *why_not_axes(struct reduction_plan *plan, const struct reduct
                        size_from(&plan->reduction.kept, 1) <= MOST_COPIED_ROWS;
     if (is_copy && !gains) {
         return "a copy";
+    }
+    if (is_copy && plan->reduction.kernel->alone_changes) { /* onto the identity */
+        memset(&plan->start, 0, sizeof plan->start);
+        plan->has_start = plan->reduction.onto = true;
     }
     if (is_short) {
         return NULL; /* what is around the loops takes NumPy longer */

@@ -130,7 +130,9 @@ static bool read_mask(struct reduction_plan *plan)
     if (out != NULL && extents_meet(array_extent((PyArrayObject *)out), array_extent(mask))) {
         return false;
     }
-    plan->masked.mask = PyArray_BYTES(mask);
+    plan->masked.mask =
+        PyArray_BYTES(mask) + (reduction->data - PyArray_BYTES(plan->arguments->array)) *
+                                  plan->masked.mask_step / plan->masked.step;
     plan->masked.neutral = NULL;
     const struct start *start = start_of(kernel->op);
     if (start == NULL) {
