@@ -7,7 +7,9 @@
 #include "kernels/sizes.h"
 
 enum {
-    PIECE_BYTES = 4096, /* of an operand */
+    PIECE_BYTES = 4096, /* of an operand, */
+    WIDE_PIECE_BYTES = 8192,
+    WIDE_ITEM_BYTES = 16, /* and of one of such items, of which there would be few */
     MASKED_PIECE_ELEMENTS = 512,
 };
 
@@ -72,7 +74,7 @@ static void compute_converted(const struct pieces *pieces, char *const piece[],
                               const ptrdiff_t step[], ptrdiff_t n)
 {
     const int out = pieces->loop->inputs;
-    _Alignas(LINE_BYTES) char computed[PIECE_BYTES], converted[PIECE_BYTES];
+    _Alignas(LINE_BYTES) char computed[WIDE_PIECE_BYTES], converted[WIDE_PIECE_BYTES];
     char *data[PIECES_MOST_OPERANDS];
     ptrdiff_t to_computed[PIECES_MOST_OPERANDS];
     const ptrdiff_t size = (ptrdiff_t)pieces->loop->item_size[out];
@@ -93,7 +95,7 @@ static void compute_converted(const struct pieces *pieces, char *const piece[],
 
 /* Converts what does not vary, once for the row; returns whether anything else is converted or masked. */
 static bool convert_constants(const struct pieces *pieces, char *row[], const ptrdiff_t row_step[],
-                              char converted[][PIECE_BYTES])
+                              char converted[][WIDE_PIECE_BYTES])
 {
     bool varies = pieces->is_masked || pieces->convert[pieces->loop->inputs] != NULL;
     for (int in = 0; in < pieces->loop->inputs; in++) {
@@ -116,8 +118,10 @@ static ptrdiff_t most_elements(const struct pieces *pieces)
     for (int op = 0; op < pieces->loop->operands; op++) {
         largest = pieces->loop->item_size[op] > largest ? pieces->loop->item_size[op] : largest;
     }
-    const ptrdiff_t most = PIECE_BYTES / (ptrdiff_t)largest;
-    return pieces->is_masked ? size_min(most, MASKED_PIECE_ELEMENTS) : most;
+    if (pieces->is_masked) {
+        return size_min(PIECE_BYTES / (ptrdiff_t)largest, MASKED_PIECE_ELEMENTS);
+    }
+    return (largest >= WIDE_ITEM_BYTES ? WIDE_PIECE_BYTES : PIECE_BYTES) / (ptrdiff_t)largest;
 }
 
 /* Kernels write whole cache lines. An inner loop gets multiples of its vectors, as from NumPy: in them, it may take
@@ -135,7 +139,7 @@ void pieces_run(const struct pieces *pieces, char *row[], const ptrdiff_t row_st
 {
     const struct elementwise *loop = pieces->loop;
     const int mask = loop->operands;
-    _Alignas(LINE_BYTES) char converted[PIECES_MOST_INPUTS][PIECE_BYTES];
+    _Alignas(LINE_BYTES) char converted[PIECES_MOST_INPUTS][WIDE_PIECE_BYTES];
     if (!convert_constants(pieces, row, row_step, converted)) {
         pieces_compute(pieces, row, row_step, n);
         return;
