@@ -115,20 +115,19 @@ static void run_rows(const struct accumulation_units *units, const char *in, cha
 
 /* ---- by lines ---- */
 
-/* Elements [first, first + n) of a line, of which those before are there. */
-static void run_piece(const struct accumulated_axes *axes, const char *in, char *out,
-                      ptrdiff_t first, ptrdiff_t n)
+/* n elements of a line, of which those before `out` are there. */
+static void run_piece(const struct accumulated_axes *axes, convert_elements *convert,
+                      const char *in, ptrdiff_t in_step, char *out, ptrdiff_t n)
 {
-    const ptrdiff_t in_step = axes->along.step, out_step = axes->along.out_step;
-    char *data[] = {out + (first - 1) * out_step, (char *)in + first * in_step,
-                    out + first * out_step};
+    const ptrdiff_t out_step = axes->along.out_step;
+    char *data[] = {out - out_step, (char *)in, out};
     if (axes->kernel != NULL) {
         accumulate_line(&(struct accumulation){
             .kernel = axes->kernel,
-            .convert = axes->convert,
+            .convert = convert,
             .before = data[0],
-            .in = data[1],
-            .out = data[2],
+            .in = in,
+            .out = out,
             .in_step = in_step,
             .out_step = out_step,
             .n = n,
@@ -137,8 +136,8 @@ static void run_piece(const struct accumulated_axes *axes, const char *in, char 
     }
     _Alignas(LINE_BYTES) char piece[REDUCTION_PIECE_BYTES];
     ptrdiff_t step[] = {out_step, in_step, out_step};
-    if (axes->convert != NULL) {
-        axes->convert(data[1], in_step, piece, n);
+    if (convert != NULL) {
+        convert(in, in_step, piece, n);
         data[1] = piece;
         step[1] = item_size(axes);
     }
@@ -150,21 +149,35 @@ static void run_piece(const struct accumulated_axes *axes, const char *in, char 
 }
 
 /* Several lines side by side are computed in pieces, in turns: what is in a cache line is computed while it is in
- * the cache. No piece has one element, unless the line has only that: for one, outputs and inputs do not
- * overlap, and some of NumPy's loops would compute it in another way. */
+ * the cache; and converted together, if there is nothing between them. No piece has one element, unless the line has
+ * only that: for one, outputs and inputs do not overlap, and some of NumPy's loops would compute it in another way. */
 static void run_lines(const struct accumulation_units *units, const char *in, char *out,
                       ptrdiff_t lines)
 {
     const struct accumulated_axes *axes = units->axes;
-    const struct axis axis = fastest(&axes->kept);
+    const struct axis axis = fastest(&axes->kept), along = axes->along;
+    const ptrdiff_t item = item_size(axes);
     const bool is_whole = lines == 1 && (axes->convert == NULL || axes->kernel != NULL);
-    const ptrdiff_t longest = is_whole ? axes->along.n : units->piece;
+    const bool are_joined = lines > 1 && axes->convert != NULL && along.step == lines * axis.step;
+    const ptrdiff_t longest = is_whole ? along.n : are_joined ? units->piece / lines : units->piece;
+    _Alignas(LINE_BYTES) char piece[REDUCTION_PIECE_BYTES];
     begin_lines(units, in, out, lines);
-    for (ptrdiff_t first = 1, n; first < axes->along.n; first += n) {
-        const ptrdiff_t left = axes->along.n - first;
+    for (ptrdiff_t first = 1, n; first < along.n; first += n) {
+        const ptrdiff_t left = along.n - first;
         n = left == longest + 1 ? longest - 1 : size_min(longest, left);
+        const char *from = in + first * along.step;
+        char *to = out + first * along.out_step;
+        if (are_joined) {
+            axes->convert(from, axis.step, piece, n * lines);
+        }
         for (ptrdiff_t line = 0; line < lines; line++) {
-            run_piece(axes, in + line * axis.step, out + line * axis.out_step, first, n);
+            if (are_joined) {
+                run_piece(axes, NULL, piece + line * item, lines * item, to + line * axis.out_step,
+                          n);
+            } else {
+                run_piece(axes, axes->convert, from + line * axis.step, along.step,
+                          to + line * axis.out_step, n);
+            }
         }
     }
 }

@@ -47,7 +47,11 @@ static inline ptrdiff_t offset_of(const struct axes *axes, int first, ptrdiff_t 
     ptrdiff_t offset = 0;
     for (int i = first; i < axes->count && index > 0; i++) {
         const struct axis axis = axes->axis[i];
-        offset += index % axis.n * (out ? axis.out_step : axis.step);
+        const ptrdiff_t step = out ? axis.out_step : axis.step;
+        if (index < axis.n) { /* without a division: this is called for each row */
+            return offset + index * step;
+        }
+        offset += index % axis.n * step;
         index /= axis.n;
     }
     return offset;

@@ -36,11 +36,11 @@ static struct elements elements_of(const struct reduction *reduction, const char
 {
     const struct axes *inner = &reduction->inner;
     const struct axis last = inner->axis[inner->count - 1];
-    const ptrdiff_t along_last = calls_along_last(reduction);
-    const ptrdiff_t first = call % along_last * reduction->inner_call;
+    const ptrdiff_t along_last = reduction->inner_call < last.n ? calls_along_last(reduction) : 1;
+    const ptrdiff_t row = along_last > 1 ? call / along_last : call;
+    const ptrdiff_t first = (call - row * along_last) * reduction->inner_call;
     const ptrdiff_t n = size_min(reduction->inner_call, last.n - first);
-    const char *data =
-        result + offset_of(&reduction->repeated, 0, call / along_last, false) + first * last.step;
+    const char *data = result + offset_of(&reduction->repeated, 0, row, false) + first * last.step;
     if (!is_gathered(reduction)) {
         return (struct elements){data, last.step, n};
     }
@@ -80,17 +80,26 @@ static void run_results(const struct reduction_split *split, ptrdiff_t block, ch
         reduction->data + first * axis.step + offset_of(&reduction->kept, 1, others, false);
     const ptrdiff_t out = first * axis.out_step + offset_of(&reduction->kept, 1, others, true);
     char *sums = scratch + split->gathered_bytes;
-    const size_t sum_size = reduction->kernel->sum_size;
+    const struct reduction_kernel *kernel = reduction->kernel;
     for (ptrdiff_t call = 0; call < split->calls; call++) {
         for (ptrdiff_t k = 0, count; k < n; k += count) {
             count = size_min(split->gathered, n - k);
             const struct elements all =
                 elements_of(reduction, data + k * axis.step, call, count, scratch);
             const ptrdiff_t next = is_gathered(reduction) ? all.n * all.step : axis.step;
-            reduction->kernel->reduce_each(reduction->kernel, all.data, all.step, all.n, next,
-                                           count, split->from_memory, sums + (size_t)k * sum_size);
+            char *const sums_of_these = sums + (size_t)k * kernel->sum_size;
+            if (call > 0 && kernel->reduce_each_onto != NULL) {
+                kernel->reduce_each_onto(kernel, all.data, all.step, all.n, next, count,
+                                         sums_of_these);
+            } else {
+                kernel->reduce_each(kernel, all.data, all.step, all.n, next, count,
+                                    split->from_memory, sums_of_these);
+            }
         }
-        store_results(reduction, sums, out, n, reduction->onto || call > 0);
+        if (kernel->reduce_each_onto == NULL || call == split->calls - 1) {
+            store_results(reduction, sums, out, n,
+                          reduction->onto || (call > 0 && kernel->reduce_each_onto == NULL));
+        }
     }
 }
 

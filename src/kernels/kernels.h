@@ -75,6 +75,10 @@ struct reduction_kernel {
      * exceeds the caches, so kernels read in the order of addresses. */
     void (*reduce_each)(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
                         ptrdiff_t n, ptrdiff_t next, ptrdiff_t count, bool from_memory, void *sums);
+    /* The same, onto what is in `sums`. NULL: store() combines them. */
+    void (*reduce_each_onto)(const struct reduction_kernel *kernel, const char *data,
+                             ptrdiff_t step, ptrdiff_t n, ptrdiff_t next, ptrdiff_t count,
+                             void *sums);
     /* Reduces the columns, `next` bytes apart, of rows, `step` bytes apart. `onto`: combines them with what is in
      * `sums`. */
     void (*reduce_rows)(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,

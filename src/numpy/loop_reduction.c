@@ -35,6 +35,16 @@ static void reduce_each(const struct reduction_kernel *kernel, const char *data,
     }
 }
 
+static void reduce_each_onto(const struct reduction_kernel *kernel, const char *data,
+                             ptrdiff_t step, ptrdiff_t n, ptrdiff_t next, ptrdiff_t count,
+                             void *sums)
+{
+    for (ptrdiff_t k = 0; k < count; k++) {
+        run_loop(kernel, (char *)sums + k * (ptrdiff_t)kernel->item_size, 0, data + k * next, step,
+                 n);
+    }
+}
+
 static void reduce_rows(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
                         ptrdiff_t rows, ptrdiff_t next, ptrdiff_t columns, bool from_memory,
                         bool onto, void *sums)
@@ -147,6 +157,7 @@ bool loop_reduction_of_row(struct loop_reduction *reduction, const PyUFuncObject
         .kernel.final = dtype.kind == 'b' ? operation->final : -1,
         .kernel.zeros_tie = dtype.kind == 'f' && operation->ties,
         .kernel.reduce_each = reduce_each,
+        .kernel.reduce_each_onto = reduce_each_onto,
         .kernel.reduce_rows = reduce_rows,
         .kernel.reduce_segments = reduce_segments,
         .kernel.combine = combine,
