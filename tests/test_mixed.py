@@ -441,6 +441,27 @@ def test_masked_rows_of_numpys_loops_in_several_axes(name, pair):
             assert over_axes() > before or name != "less"
 
 
+@pytest.mark.parametrize("policy", ["threads_always", None])
+@pytest.mark.parametrize("pair", "b? hi Hb Ih".split())
+@pytest.mark.parametrize(
+    ("name", "is_exact"),
+    [("maximum", True), ("less", True), ("bitwise_xor", True), ("hypot", False)],
+)
+def test_converted_operands_of_numpys_loops_in_several_axes(name, is_exact, pair, policy, request):
+    if policy is not None:
+        request.getfixturevalue(policy)
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    shape = 150, 9, 7
+    x, y = numbers(pair[0], shape), numbers(pair[1], shape, 1)
+    for a, b in ((x, y[::-1]), (np.asfortranarray(x), y), (x[::2], y[:75]), (x, y[:, :1])):
+        expected = theirs(a, b)
+        for out in (None, np.ones_like(expected)):
+            before, result = over_axes(), ours(a, b, out=out)
+            assert same_bits(result, expected)
+            assert result.strides == (expected if out is None else out).strides
+            assert (over_axes() > before) == (is_exact and a.size > 8192)
+
+
 def test_masks_on_small_stacks():
     x, mask = np.arange(60_000), np.arange(60_000) % 3 == 0
     out, expected = np.zeros((2, 60_000))

@@ -132,13 +132,12 @@ static bool may_join_alike(PyArrayObject *a, npy_intp a_step, PyArrayObject *b, 
     return may;
 }
 
-/* Whether NumPy's iterator may join the axes to one that iterator_run_axes() gives to NumPy's loops: they get
- * others only if these are masked and exact, and the iterator takes a while to make. */
+/* Whether NumPy's iterator may join the axes to one that iterator_run_axes() gives to NumPy's loops: it takes a while
+ * to make. Those whose results are exact get any axes. */
 static bool may_suit_loop(const struct ufunc_call *call)
 {
     const int inputs = call->table->inputs;
-    const bool is_exact = call->row->loop->engine.is_exact;
-    if (is_exact && call->mask != NULL) {
+    if (call->row->loop->engine.is_exact) {
         return true;
     }
     PyArrayObject *last = call->mask;
@@ -149,7 +148,7 @@ static bool may_suit_loop(const struct ufunc_call *call)
         if (array == NULL || PyArray_NDIM(array) == 0) {
             continue;
         }
-        const bool any_step = is_exact || (call->is_resolved && call->convert[op] != NULL);
+        const bool any_step = call->is_resolved && call->convert[op] != NULL;
         may = array_is_one_line(array, &step) &&
               (any_step || magnitude(step) == PyArray_ITEMSIZE(array) ||
                (op < inputs && step == 0)) &&

@@ -62,13 +62,13 @@ static NpyIter *make_iterator(const struct ufunc_call *call, npy_uint32 flags,
     return iterator;
 }
 
-/* ---- kernels: any steps, any order; other loops: one row of contiguous or repeated elements, of any if their
- * results are exact, and masked ones of these in any order ---- */
+/* ---- kernels, and loops whose results are exact: any steps, any order; other loops: one row of contiguous or repeated
+ * elements ---- */
 
 static bool suits_loop(const struct nested *nested, const struct elementwise *engine)
 {
     if (engine->is_exact) {
-        return nested->is_masked || nested->axes == 1;
+        return true;
     }
     for (int op = 0; op < engine->operands; op++) {
         const npy_intp step = nested->axis[0].step[op];
