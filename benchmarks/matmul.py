@@ -2,7 +2,7 @@
 
     python benchmarks/matmul.py table        # what decides, per instruction set, threads
     python benchmarks/matmul.py sweep thin small --dtypes int32,float16 --threads 2
-    python benchmarks/matmul.py floats vectors short stacks --threads 1
+    python benchmarks/matmul.py floats vectors short stacks joined --threads 1
 
 `floats` gives the share of the peak of so many cores, `vectors` that of memory's bandwidth. Plain
 C (`peak.c`) measures both in the same run. MKL is compared where it is installed.
@@ -126,6 +126,16 @@ def stack_cells(_dtypes):
         yield f"{dtype} 270x270, 5000 of 270", dtype, (270, 270), (5000, 270, 1)
 
 
+def joined_cells(_dtypes):
+    """A matrix and a stack of vectors, or of narrow matrices, on either side."""
+    shapes = ((2, 8000), (16, 1000), (64, 1000), (256, 64), (1000, 64), (4000, 8))
+    for dtype in ("float32", "float64", "complex64", "complex128"):
+        for n, k in shapes:
+            for stack, m in ((3, 1), (8, 1), (50, 1), (3, 2), (8, 4), (50, 2)):
+                yield f"{dtype} {stack} of {m}x{k}, {k}x{n}", dtype, (stack, m, k), (k, n)
+                yield f"{dtype} {n}x{k}, {stack} of {k}x{m}", dtype, (n, k), (stack, k, m)
+
+
 PARTS = {
     "table": table_cells,
     "sweep": sweep_cells,
@@ -135,6 +145,7 @@ PARTS = {
     "vectors": vector_cells,
     "short": short_cells,
     "stacks": stack_cells,
+    "joined": joined_cells,
 }
 
 

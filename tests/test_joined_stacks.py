@@ -92,7 +92,7 @@ LAYOUTS = {
 @pytest.mark.parametrize("code", "dFl")
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_rows_that_follow_each_other(layout, code):
-    a = LAYOUTS[layout]((np.arange(6 * 5 * 120) % 9).reshape(6, 5, 1, 120).astype(code))
+    a = LAYOUTS[layout]((np.arange(70 * 5 * 120) % 9).reshape(70, 5, 1, 120).astype(code))
     b = (np.arange(120 * 65).reshape(120, 65) % 7).astype(code)
     for x, y in ((a, b), (b.T, a.swapaxes(2, 3))):
         before = loops()

@@ -38,9 +38,21 @@ enum {
     MOST_JOINED_ROWS = 1 << 30, /* BLAS may count in 32 bits */
     JOIN_MOST_ROWS = 16, /* of one product: with more, BLAS reads the repeated operand seldom */
     JOIN_FROM_BYTES = 48 << 10, /* of the repeated operand of floats */
-    JOIN_COPY_LEAST_SIDE = 32,  /* k and n: a copy is to be read several times */
-    JOIN_COPY_LEAST_ROWS = 16,  /* of the whole stack */
-    JOIN_COPY_BYTES = 4 << 20,  /* at a time */
+    /* All by `python benchmarks/matmul.py joined --threads 1`. */
+    JOIN_NOT_UP_TO_MULS = 2500000, /* of floats, from SMALL_BLAS_MULS on */
+    /* Vectors: so many at least, or, with a matrix of at most so many rows on their left, at most so many; */
+    JOIN_VECTORS = 8,
+    JOIN_FEW_VECTORS = 4,
+    JOIN_FEW_VECTORS_MOST_ROWS = 512,
+    /* complex ones, if the matrix is not thin, or k is short. */
+    JOIN_COMPLEX_VECTORS = 48,
+    JOIN_COMPLEX_LEAST_ROWS = 16,
+    JOIN_COMPLEX_SHORT_K = 4,
+    JOIN_COPY_LEAST_SIDE = 32, /* k and n: a copy is to be read several times */
+    JOIN_COPY_MOST_ROWS = 4,   /* of one product */
+    JOIN_COPY_LEAST_ROWS = 64, /* of the whole stack */
+    JOIN_COPY_LEAST_COMPLEX_ROWS = 16,
+    JOIN_COPY_BYTES = 4 << 20, /* at a time */
 
     /* ---- threads ---- */
     BREAK_EVEN_NS = 40000,     /* twice what a region costs whose workers sleep */

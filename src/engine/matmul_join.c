@@ -45,6 +45,28 @@ static bool join_rows(const struct matmul_dtype *dtype, struct product *x)
     return true;
 }
 
+/* Whether BLAS multiplies a matrix by so many vectors in less time than by each: it packs the matrix first, and for
+ * few of them its kernels are slower. */
+static bool vectors_gain(const struct matmul_dtype *dtype, ptrdiff_t vectors, ptrdiff_t rows,
+                         ptrdiff_t k, bool from_left)
+{
+    if (dtype->is_complex) {
+        return k <= JOIN_COMPLEX_SHORT_K ||
+               (vectors >= JOIN_COMPLEX_VECTORS && rows >= JOIN_COMPLEX_LEAST_ROWS);
+    }
+    const bool is_wide = vectors >= JOIN_VECTORS;
+    return is_wide ||
+           (rows > 1 &&
+            (from_left || (vectors <= JOIN_FEW_VECTORS && rows <= JOIN_FEW_VECTORS_MOST_ROWS)));
+}
+
+/* Whether BLAS has a kernel for small products, which packs nothing, for each, and all together are little more. */
+static bool exceed_small_kernels(const struct product *x)
+{
+    const double each = (double)(x->m * x->n) * (double)x->k, all = each * (double)x->batch;
+    return each <= SMALL_BLAS_MULS && all > SMALL_BLAS_MULS && all < JOIN_NOT_UP_TO_MULS;
+}
+
 /* No loop that multiplies matrices conjugates. */
 static bool gains(const struct matmul_dtype *dtype, const struct product *x)
 {
@@ -56,10 +78,12 @@ static bool gains(const struct matmul_dtype *dtype, const struct product *x)
         return dtype->kernel != NULL &&
                (double)x->batch * (double)(x->m * x->n) * (double)x->k > TINY_STACK_MULS;
     }
+    const ptrdiff_t rows = repeats_b ? x->m : x->n, repeated_rows = repeats_b ? x->n : x->m;
     /* From the first level of cache, BLAS reads the repeated operand as fast as it computes. */
-    const double elements = (double)x->k * (double)(repeats_b ? x->n : x->m);
-    return (repeats_b ? x->m : x->n) <= JOIN_MOST_ROWS &&
-           elements * (double)dtype->item_size > JOIN_FROM_BYTES;
+    const double bytes = (double)x->k * (double)repeated_rows * (double)dtype->item_size;
+    return rows <= JOIN_MOST_ROWS && bytes > JOIN_FROM_BYTES &&
+           (rows > 1 ? dtype->is_complex || !exceed_small_kernels(x)
+                     : vectors_gain(dtype, x->batch, repeated_rows, x->k, repeats_b));
 }
 
 bool matmul_join(const struct matmul_dtype *dtype, struct product *x)
@@ -118,8 +142,9 @@ static void copy(const struct policy *policy, struct row_copies *copies, ptrdiff
 
 static bool copies_pay(const struct matmul_dtype *dtype, const struct product *x)
 {
+    const ptrdiff_t least = dtype->is_complex ? JOIN_COPY_LEAST_COMPLEX_ROWS : JOIN_COPY_LEAST_ROWS;
     return dtype->has_blas && x->k >= JOIN_COPY_LEAST_SIDE && x->n >= JOIN_COPY_LEAST_SIDE &&
-           x->batch * x->m >= JOIN_COPY_LEAST_ROWS && !may_be_symmetric(x);
+           x->m <= JOIN_COPY_MOST_ROWS && x->batch * x->m >= least && !may_be_symmetric(x);
 }
 
 bool matmul_join_copies(const struct policy *policy, const struct matmul_dtype *dtype,
