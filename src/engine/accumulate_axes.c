@@ -160,6 +160,8 @@ static void run_lines(const struct accumulation_units *units, const char *in, ch
     const bool is_whole = lines == 1 && (axes->convert == NULL || axes->kernel != NULL);
     const bool are_joined = lines > 1 && axes->convert != NULL && along.step == lines * axis.step;
     const ptrdiff_t longest = is_whole ? along.n : are_joined ? units->piece / lines : units->piece;
+    const ptrdiff_t next = are_joined ? item : axis.step;
+    const ptrdiff_t in_step = are_joined ? lines * item : along.step;
     _Alignas(LINE_BYTES) char piece[REDUCTION_PIECE_BYTES];
     begin_lines(units, in, out, lines);
     for (ptrdiff_t first = 1, n; first < along.n; first += n) {
@@ -169,15 +171,11 @@ static void run_lines(const struct accumulation_units *units, const char *in, ch
         char *to = out + first * along.out_step;
         if (are_joined) {
             axes->convert(from, axis.step, piece, n * lines);
+            from = piece;
         }
         for (ptrdiff_t line = 0; line < lines; line++) {
-            if (are_joined) {
-                run_piece(axes, NULL, piece + line * item, lines * item, to + line * axis.out_step,
-                          n);
-            } else {
-                run_piece(axes, axes->convert, from + line * axis.step, along.step,
-                          to + line * axis.out_step, n);
-            }
+            run_piece(axes, are_joined ? NULL : axes->convert, from + line * next, in_step,
+                      to + line * axis.out_step, n);
         }
     }
 }

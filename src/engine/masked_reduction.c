@@ -56,12 +56,6 @@ static ptrdiff_t results_of(const struct masked_split *split)
     return size_from(&split->masked->reduction.kept, 1) * split->slices;
 }
 
-/* A step of the mask, of one of the elements. */
-static ptrdiff_t mask_step_of(const struct masked_reduction *masked, ptrdiff_t step)
-{
-    return step * masked->mask_step / masked->step;
-}
-
 static const char *mask_of(const struct masked_reduction *masked, const char *data)
 {
     return masked->mask + mask_step_of(masked, data - masked->reduction.data);

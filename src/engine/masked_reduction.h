@@ -16,6 +16,12 @@ struct masked_reduction {
     const char *neutral;
 };
 
+/* A step of the mask, of one of the elements. */
+static inline ptrdiff_t mask_step_of(const struct masked_reduction *masked, ptrdiff_t step)
+{
+    return step * masked->mask_step / masked->step;
+}
+
 /* The bits of the results do not depend on the number of threads. False if memory was refused: outputs may
  * have changed then. */
 bool masked_reduction_compute(const struct masked_reduction *masked);

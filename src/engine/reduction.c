@@ -21,8 +21,8 @@ struct elements {
 
 static ptrdiff_t calls_along_last(const struct reduction *reduction)
 {
-    const struct axes *inner = &reduction->inner;
-    return ceiling(inner->axis[inner->count - 1].n, reduction->inner_call);
+    const ptrdiff_t n = reduction->inner.axis[reduction->inner.count - 1].n;
+    return reduction->inner_call < n ? ceiling(n, reduction->inner_call) : 1;
 }
 
 static bool is_gathered(const struct reduction *reduction)
@@ -36,7 +36,7 @@ static struct elements elements_of(const struct reduction *reduction, const char
 {
     const struct axes *inner = &reduction->inner;
     const struct axis last = inner->axis[inner->count - 1];
-    const ptrdiff_t along_last = reduction->inner_call < last.n ? calls_along_last(reduction) : 1;
+    const ptrdiff_t along_last = calls_along_last(reduction);
     const ptrdiff_t row = along_last > 1 ? call / along_last : call;
     const ptrdiff_t first = (call - row * along_last) * reduction->inner_call;
     const ptrdiff_t n = size_min(reduction->inner_call, last.n - first);

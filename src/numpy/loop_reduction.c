@@ -57,10 +57,7 @@ static void reduce_rows(const struct reduction_kernel *kernel, const char *data,
     ptrdiff_t row = onto ? 0 : 1;
     while (row < rows && columns <= REDUCTION_FEW_COLUMNS) {
         const ptrdiff_t n = rows - row < FEW_COLUMNS_ROWS ? rows - row : FEW_COLUMNS_ROWS;
-        for (ptrdiff_t column = 0; column < columns; column++) {
-            run_loop(kernel, (char *)sums + column * size, 0, data + row * step + column * next,
-                     step, n);
-        }
+        reduce_each_onto(kernel, data + row * step, step, n, next, columns, sums);
         row += n;
     }
     for (; row < rows; row++) {

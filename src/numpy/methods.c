@@ -128,11 +128,8 @@ static PyObject *reduce_or_leave(PyObject *clone, PyObject *called, PyObject *co
         return numpy_reduce(called, args, count, keywords);
     }
     const bool has_start = arguments.initial != NULL || arguments.where != NULL;
-    const bool is_long = PyArray_SIZE(arguments.array) >= reduction_short_loop();
-    /* No kernel both converts and leaves out. */
-    bool suits = arguments.where == NULL || ((is_long || arguments.dtype == NULL) &&
-                                             reduction_mask_suits(&arguments, &plan.masked));
-    if (suits || is_long) {
+    bool suits = arguments.where == NULL || reduction_mask_suits(&arguments, &plan.masked);
+    if (suits || PyArray_SIZE(arguments.array) >= reduction_short_loop()) {
         reduction_plan_reduce(&plan, clone_reduction_op(clone), &arguments);
         suits =
             !has_start || plan.way != REDUCE_BY_KERNELS || (suits && reduction_plan_start(&plan));

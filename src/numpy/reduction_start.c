@@ -131,8 +131,8 @@ static bool read_mask(struct reduction_plan *plan)
         return false;
     }
     plan->masked.mask =
-        PyArray_BYTES(mask) + (reduction->data - PyArray_BYTES(plan->arguments->array)) *
-                                  plan->masked.mask_step / plan->masked.step;
+        PyArray_BYTES(mask) +
+        mask_step_of(&plan->masked, reduction->data - PyArray_BYTES(plan->arguments->array));
     plan->masked.neutral = NULL;
     const struct start *start = start_of(kernel->op);
     if (start == NULL) {

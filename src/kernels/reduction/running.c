@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* `value` is that of `last` and `next`, in a register as wide as `wide`: of narrower integers each operation would
- * extend one anew. Bytes of bools may be others than 0 and 1. */
+ * extend one anew; as a bool any byte is 0 or 1. */
 #define RUNNING(name, type, wide, value)                                                           \
     static void name(char *const data[], const ptrdiff_t step[], ptrdiff_t n)                      \
     {                                                                                              \
