@@ -350,6 +350,27 @@ def test_bools_that_lie_apart(density):
                     np.testing.assert_array_equal(nc.matmul(*stack), [expected] * 3)
 
 
+@pytest.mark.parametrize("long", [slice(0, 0), slice(None), slice(50, None), slice(0, 1)])
+@pytest.mark.parametrize(("m", "apart"), [(3, False), (1, False), (1, True)])
+def test_stacks_of_bools_that_end_at_once_or_not(m, apart, long, workers_come):
+    """What a stack takes is found out as it is computed: some products first, then the others."""
+    a, b = np.ones((700, m, 3000), bool), np.ones((700, 3000), bool)
+    b[long, :-1] = False
+    b[::7] = False
+    expected = np.broadcast_to(b.any(axis=-1, keepdims=True), (700, m))
+    if apart:
+        a = np.repeat(a, 2, 2)[..., ::2]
+    for threads in (1, 3):
+        with nc.config(threads=threads):
+            out = ~expected[..., None]
+            nc.matmul(a, b[..., None], out=out)
+            np.testing.assert_array_equal(out[..., 0], expected)
+            if m == 1:
+                out = ~expected[:, 0]
+                nc.vecdot(a[:, 0], b, out=out)
+                np.testing.assert_array_equal(out, expected[:, 0])
+
+
 def test_small_stacks_of_threads():
     """STACK_BYTES are enough, as for NumPy's own loops. In a process of its own: it would crash."""
     code = (

@@ -2,11 +2,12 @@
 #include "matmul.h"
 
 #include "kernels/matmul/product_steps.h"
+#include "kernels/sizes.h"
 #include "matmul_bool.h"
 #include "matmul_cutoffs.h"
 #include "matmul_direct.h"
 #include "matmul_packed.h"
-#include "threads/region.h"
+#include "threads/clock.h"
 
 #include <string.h>
 
@@ -295,6 +296,7 @@ void matmul_plan(struct matmul_plan *plan, const struct policy *policy,
     struct product *x = &plan->product;
     plan->policy = policy;
     plan->kernel = kernel;
+    plan->ends_early = kernel != NULL && kernel->kind == 'b';
     if (!suits_kernel(dtype, product, muls)) {
         if (!plan_thin(plan, dtype, product, muls)) {
             plan_fallback(plan, dtype, product, muls);
@@ -317,7 +319,7 @@ void matmul_plan(struct matmul_plan *plan, const struct policy *policy,
         }
         plan->way = way_of(kernel, x, muls);
     }
-    if (kernel->kind == 'b') {
+    if (plan->ends_early) {
         plan_bool_threads(plan);
     } else {
         plan_threads(plan, muls * (kernel->is_scalar ? 1.0 : 0.05) + elements_of(x) * 0.2, 4);
@@ -395,10 +397,55 @@ static void run_range(void *context, ptrdiff_t first, ptrdiff_t count)
     }
 }
 
+/* The rest of a stack. */
+struct rest {
+    region_range *run;
+    void *context;
+    ptrdiff_t first;
+};
+
+static void run_rest(void *context, ptrdiff_t first, ptrdiff_t count)
+{
+    const struct rest *rest = context;
+    rest->run(rest->context, rest->first + first, count);
+}
+
+/* Begins a stack on this thread, with more products at a time, until threads pay for the rest: what they take shows
+ * as they are computed. Returns how many do. */
+static int begin_stack(const struct matmul_plan *plan, ptrdiff_t products, struct rest *rest)
+{
+    const int64_t start = clock_ns();
+    int threads = 1;
+    for (ptrdiff_t count = 1; threads == 1 && rest->first < products; count *= 2) {
+        count = size_min(count, products - rest->first);
+        run_rest(rest, 0, count);
+        rest->first += count;
+        const double ns = (double)(clock_ns() - start);
+        if (ns >= EARLY_END_TIMED_NS) {
+            const double item_ns = ns / (double)rest->first;
+            threads = threads_for_ns(plan->policy, item_ns * (double)(products - rest->first),
+                                     BREAK_EVEN_NS);
+        }
+    }
+    return threads;
+}
+
+void matmul_run_stack(const struct matmul_plan *plan, ptrdiff_t products, region_range *run,
+                      void *context)
+{
+    struct rest rest = {run, context, 0};
+    int threads = plan->stack_threads;
+    if (threads > 1 && plan->ends_early && plan->policy->threshold == 0) {
+        threads = begin_stack(plan, products, &rest);
+    }
+    if (rest.first < products) {
+        region_run_ranges(plan->policy, threads, products - rest.first, 0, run_rest, &rest);
+    }
+}
+
 void matmul_run(const struct matmul_plan *plan)
 {
     if (plan->way != MATMUL_EMPTY) {
-        region_run_ranges(plan->policy, plan->stack_threads, plan->product.batch, 0, run_range,
-                          (void *)plan);
+        matmul_run_stack(plan, plan->product.batch, run_range, (void *)plan);
     }
 }

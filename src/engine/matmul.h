@@ -3,7 +3,7 @@
 #define NUMC_MATMUL_H
 
 #include "matmul_thin.h"
-#include "threads/policy.h"
+#include "threads/region.h"
 
 /* How a gufunc multiplies one dtype. */
 struct matmul_dtype {
@@ -35,6 +35,7 @@ struct matmul_plan {
     int stack_threads; /* that share the stack */
     int threads;       /* that share each product */
     bool holds_blas;   /* which would use threads of its own beside those that share the stack */
+    bool ends_early;   /* perhaps: sums of truth values end at the first product that is true */
     /* The rest is not for MATMUL_FALLBACK. */
     struct thin_task thin;              /* for MATMUL_THIN alone, which has no kernel */
     const struct matmul_kernel *kernel; /* with MATMUL_PACKED perhaps one for large products only */
@@ -48,5 +49,9 @@ void matmul_plan(struct matmul_plan *plan, const struct policy *policy,
 
 /* Carries out any plan but MATMUL_FALLBACK. */
 void matmul_run(const struct matmul_plan *plan);
+
+/* Calls run(context, first, count) for ranges of a stack of products, on the threads that share it. */
+void matmul_run_stack(const struct matmul_plan *plan, ptrdiff_t products, region_range *run,
+                      void *context);
 
 #endif

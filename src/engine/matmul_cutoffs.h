@@ -58,6 +58,7 @@ enum {
     BREAK_EVEN_NS = 40000,     /* twice what a region costs whose workers sleep */
     SPLIT_PRODUCT_NS = 400000, /* a few products this long are split themselves, not their stack */
     BOOL_SPLIT_PRODUCT_ELEMENTS = 1000000, /* the same, in elements of a, b and c */
+    EARLY_END_TIMED_NS = 2000, /* products of bools that took so long tell what the others take */
 
     /* ---- packed or not ---- */
     DIRECT_MULS = 32 * 32 * 32,

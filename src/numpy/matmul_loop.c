@@ -5,7 +5,6 @@
 #include "devices.h"
 #include "dtypes.h"
 #include "threads/blas_threads.h"
-#include "threads/region.h"
 
 #include <string.h>
 
@@ -193,7 +192,7 @@ void gufunc_by_numpy(const struct gufunc_loop *loop, const struct product *produ
     if (plan->holds_blas) {
         blas_threads_hold(1);
     }
-    region_run_ranges(plan->policy, plan->stack_threads, product->batch, 0, run_numpy, &call);
+    matmul_run_stack(plan, product->batch, run_numpy, &call);
     if (plan->holds_blas) {
         blas_threads_release();
     }
