@@ -25,12 +25,17 @@ static void reduce_each(const struct reduction_kernel *kernel, const char *data,
                         ptrdiff_t n, ptrdiff_t next, ptrdiff_t count, bool from_memory, void *sums)
 {
     (void)from_memory;
+    const struct loop_reduction *reduction = (const struct loop_reduction *)kernel;
     const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
+    /* With the first element, vectors are as aligned as the array is. */
+    const ptrdiff_t first = n > 1 && (reduction->repeats || reduction->from_zero) ? 0 : 1;
     for (ptrdiff_t k = 0; k < count; k++) {
         /* Some loops write each result: not into the cache line of another thread's. */
-        _Alignas(16) char item[16];
-        copy_items(kernel->item_size, item, size, data + k * next, size, 1);
-        run_loop(kernel, item, 0, data + k * next + step, step, n - 1);
+        _Alignas(16) char item[16] = {0};
+        if (first == 1 || reduction->repeats) {
+            copy_items(kernel->item_size, item, size, data + k * next, size, 1);
+        }
+        run_loop(kernel, item, 0, data + k * next + first * step, step, n - first);
         copy_items(kernel->item_size, (char *)sums + k * size, size, item, size, 1);
     }
 }
@@ -103,19 +108,20 @@ static void store(const struct reduction_kernel *kernel, const void *sums, ptrdi
  * several places. */
 static const struct operation {
     const char *name, *kinds;
-    int final; /* of bools: what ends a search; -1: nothing */
-    bool ties; /* of zeros: which of both is NumPy's result depends on its order */
+    int final;               /* of bools: what ends a search; -1: nothing */
+    bool ties;               /* of zeros: which of both is NumPy's result depends on its order */
+    bool repeats, from_zero; /* of integers and bools */
     bool alone_changes, gets_cheaper;
 } operations[] = {
-    {"maximum", "biuf", .final = 1, .ties = true},
-    {"minimum", "biuf", .final = 0, .ties = true},
-    {"fmax", "biuf", .final = 1, .ties = true},
-    {"fmin", "biuf", .final = 0, .ties = true},
-    {"logical_or", "b", .final = 1},
-    {"logical_and", "b", .final = 0},
-    {"bitwise_or", "biu", .final = 1},
-    {"bitwise_and", "biu", .final = 0},
-    {"bitwise_xor", "biu", .final = -1},
+    {"maximum", "biuf", .final = 1, .ties = true, .repeats = true},
+    {"minimum", "biuf", .final = 0, .ties = true, .repeats = true},
+    {"fmax", "biuf", .final = 1, .ties = true, .repeats = true},
+    {"fmin", "biuf", .final = 0, .ties = true, .repeats = true},
+    {"logical_or", "b", .final = 1, .repeats = true},
+    {"logical_and", "b", .final = 0, .repeats = true},
+    {"bitwise_or", "biu", .final = 1, .repeats = true},
+    {"bitwise_and", "biu", .final = 0, .repeats = true},
+    {"bitwise_xor", "biu", .final = -1, .from_zero = true},
     {"gcd", "iu", .final = -1, .alone_changes = true, .gets_cheaper = true},
 };
 
@@ -161,6 +167,8 @@ bool loop_reduction_of_row(struct loop_reduction *reduction, const PyUFuncObject
         .kernel.store = store,
         .function = ufunc->functions[row],
         .data = ufunc->data != NULL ? ufunc->data[row] : NULL,
+        .repeats = operation->repeats && dtype.kind != 'f',
+        .from_zero = operation->from_zero,
     };
     return true;
 }
