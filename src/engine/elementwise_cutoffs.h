@@ -34,6 +34,9 @@ enum {
     JOIN_ROWS_BELOW_BYTES_IF_CONVERTED = 1024, /* or gathered, see below */
     /* Smaller items whose elements lie apart are worth as much: vectors hold many of them. */
     GATHERED_BELOW_ITEM_BYTES = 4,
+    /* Of tiles that are packed, rows that are converted, if they are shorter, are packed first, too.
+     * `python benchmarks/random_calls.py` */
+    CONVERTED_APART_BELOW_BYTES = 512,
     /* Joined rows of all operands fit the first-level cache. */
     JOINED_TILE_BYTES = 8192,
     /* Packed tiles are wide: the other operands' rows are long enough for the prefetcher, and lines that

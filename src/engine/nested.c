@@ -263,6 +263,7 @@ static void run_tile(const struct tiled_call *call, struct packed *packed, ptrdi
         .out_size = nested->stored_size[out],
         .is_masked = nested->is_masked,
     };
+    pieces.most = pieces_most_elements(&pieces);
     tiling_find(tiling, index, data, extent);
     const ptrdiff_t elements = extent[0] * extent[1] * extent[2];
     populate(call, packed, data[out], data[out] + elements * (ptrdiff_t)loop->item_size[out]);

@@ -111,8 +111,7 @@ static bool convert_constants(const struct pieces *pieces, char *row[], const pt
     return varies;
 }
 
-/* The most elements of a piece, as that of each operand that is copied fits. */
-static ptrdiff_t most_elements(const struct pieces *pieces)
+ptrdiff_t pieces_most_elements(const struct pieces *pieces)
 {
     size_t largest = pieces->out_size;
     for (int op = 0; op < pieces->loop->operands; op++) {
@@ -144,7 +143,7 @@ void pieces_run(const struct pieces *pieces, char *row[], const ptrdiff_t row_st
         pieces_compute(pieces, row, row_step, n);
         return;
     }
-    const ptrdiff_t most = most_elements(pieces);
+    const ptrdiff_t most = pieces->most;
     ptrdiff_t count = elements_of_first_piece(pieces, row[loop->inputs], most, n);
     for (ptrdiff_t done = 0; done < n; done += count, count = most) {
         char *piece[PIECES_MOST_OPERANDS];

@@ -17,6 +17,7 @@ struct pieces {
     convert_elements *convert[PIECES_MOST_OPERANDS];
     size_t out_size; /* bytes of an element of the output, which is not masked if it is converted */
     bool is_masked;  /* elements whose mask, a bool, is false are neither computed nor written */
+    ptrdiff_t most;  /* elements of a piece: pieces_most_elements() */
 };
 
 static inline void pieces_compute(const struct pieces *pieces, char *data[], const ptrdiff_t step[],
@@ -28,6 +29,9 @@ static inline void pieces_compute(const struct pieces *pieces, char *data[], con
         pieces->loop->function(data, &n, step, pieces->loop->function_data);
     }
 }
+
+/* The most elements of a piece, as that of each operand that is copied fits. */
+ptrdiff_t pieces_most_elements(const struct pieces *pieces);
 
 /* Changes `row`. */
 void pieces_run(const struct pieces *pieces, char *row[], const ptrdiff_t step[], ptrdiff_t n);

@@ -196,6 +196,20 @@ static void pack_what_is_apart(struct tiling *tiling)
     }
 }
 
+/* Of other tiles, short rows that are converted are, too: beside the inner loop, that would take longer. */
+static void pack_what_is_converted(struct tiling *tiling)
+{
+    const struct elementwise *loop = tiling->loop;
+    const struct nested *nested = tiling->nested;
+    for (int in = 0; in < loop->inputs; in++) {
+        const bool is_short =
+            tiling->columns * (ptrdiff_t)loop->item_size[in] < CONVERTED_APART_BELOW_BYTES;
+        const bool varies = nested->axis[nested->axes - 1].step[in] != 0;
+        tiling->packed[in] =
+            tiling->packed[in] || (is_short && varies && nested->convert[in] != NULL);
+    }
+}
+
 /* Makes tiles of few elements reach over a third axis, which is moved before the last two. */
 static void add_planes(struct tiling *tiling, struct nested *nested, ptrdiff_t most)
 {
@@ -269,6 +283,8 @@ static void cut_into_tiles(struct tiling *tiling, struct nested *nested, bool ma
     if (tiling->joined) {
         add_planes(tiling, nested, most);
         pack_what_is_apart(tiling);
+    } else if (packs) {
+        pack_what_is_converted(tiling);
     }
     order_tiles(tiling);
 }
