@@ -257,6 +257,9 @@ static void split_segments(struct segment_split *split, ptrdiff_t average)
     const ptrdiff_t line_bytes = segments->count * (average * item + REDUCTION_SEGMENT_BYTES);
     const ptrdiff_t evenly = axis.n / (threads * REDUCTION_BLOCKS_PER_THREAD);
     split->columns = size_max(size_min(evenly, block_bytes / line_bytes), 1);
+    /* Results side by side are one thread's: they share cache lines. */
+    const ptrdiff_t beside = ceiling(LINE_BYTES, size_max(magnitude(axis.out_step), 1));
+    split->columns = size_min(axis.n, ceiling(split->columns, beside) * beside);
     split->copies_rows = are_columns && segments->conversion.convert == NULL &&
                          segments->conversion.from_size == segments->out_size;
     split->by_rows = are_columns && axis.n >= ROWS_FROM_COLUMNS && kernel->any_order &&

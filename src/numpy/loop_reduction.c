@@ -3,6 +3,7 @@
 #include "dtypes.h"
 #include "engine/reduction_cutoffs.h"
 #include "kernels/copy/copy_items.h"
+#include "kernels/vector.h"
 
 #include <string.h>
 
@@ -21,22 +22,31 @@ static void run_loop(const struct reduction_kernel *kernel, void *into, ptrdiff_
     }
 }
 
+static inline void reduce_one(const struct reduction_kernel *kernel, const char *data,
+                              ptrdiff_t step, ptrdiff_t n, char *out)
+{
+    const struct loop_reduction *reduction = (const struct loop_reduction *)kernel;
+    const size_t size = kernel->item_size;
+    /* From the first element on, vectors are as aligned as the array is. */
+    const bool from_first =
+        n * (ptrdiff_t)size >= ALIGNED_FROM_BYTES && (reduction->repeats || reduction->from_zero);
+    const ptrdiff_t first = from_first ? 0 : 1;
+    /* Some loops write each result: not into the cache line of another thread's. */
+    _Alignas(16) char item[16] = {0};
+    if (!from_first || reduction->repeats) {
+        copy_items(size, item, 0, data, 0, 1);
+    }
+    run_loop(kernel, item, 0, data + first * step, step, n - first);
+    copy_items(size, out, 0, item, 0, 1);
+}
+
 static void reduce_each(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
                         ptrdiff_t n, ptrdiff_t next, ptrdiff_t count, bool from_memory, void *sums)
 {
     (void)from_memory;
-    const struct loop_reduction *reduction = (const struct loop_reduction *)kernel;
-    const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
-    /* With the first element, vectors are as aligned as the array is. */
-    const ptrdiff_t first = n > 1 && (reduction->repeats || reduction->from_zero) ? 0 : 1;
     for (ptrdiff_t k = 0; k < count; k++) {
-        /* Some loops write each result: not into the cache line of another thread's. */
-        _Alignas(16) char item[16] = {0};
-        if (first == 1 || reduction->repeats) {
-            copy_items(kernel->item_size, item, size, data + k * next, size, 1);
-        }
-        run_loop(kernel, item, 0, data + k * next + first * step, step, n - first);
-        copy_items(kernel->item_size, (char *)sums + k * size, size, item, size, 1);
+        reduce_one(kernel, data + k * next, step, n,
+                   (char *)sums + k * (ptrdiff_t)kernel->item_size);
     }
 }
 
@@ -75,11 +85,11 @@ static void reduce_segments(const struct reduction_kernel *kernel, const char *d
                             const ptrdiff_t bounds[], ptrdiff_t count, bool from_memory, char *out,
                             ptrdiff_t out_step, size_t out_size)
 {
+    (void)from_memory;
+    (void)out_size;
     for (ptrdiff_t k = 0; k < count; k++) {
         const ptrdiff_t n = bounds[k + 1] - bounds[k];
-        _Alignas(16) char item[16];
-        reduce_each(kernel, data + bounds[k] * step, step, n > 1 ? n : 1, 0, 1, from_memory, item);
-        copy_items(out_size, out + k * out_step, 0, item, 0, 1);
+        reduce_one(kernel, data + bounds[k] * step, step, n > 1 ? n : 1, out + k * out_step);
     }
 }
 
