@@ -181,18 +181,21 @@ static bool choose_packed(struct tiling *tiling, bool may_pack)
     return across;
 }
 
-/* Of joined rows, inputs are packed that are not as contiguous. */
+/* Of joined rows, inputs are packed that are not as contiguous, unless they are one element. */
 static void pack_what_is_apart(struct tiling *tiling)
 {
     const struct elementwise *loop = tiling->loop;
     const struct nested *nested = tiling->nested;
     const struct nested_axis *plane = &nested->axis[nested->axes - TILE_AXES];
     for (int in = 0; in < nested_operands(loop, nested); in = nested_read_next(loop, in)) {
-        tiling->packed_once[in] = false;
-        tiling->packed[in] =
-            tiling->packed[in] || nested->convert[in] != NULL || !is_joined(nested, in) ||
+        const bool is_apart =
+            nested->convert[in] != NULL || !is_joined(nested, in) ||
             plane[2].step[in] != (ptrdiff_t)loop->item_size[in] ||
             (tiling->planes > 1 && plane[0].step[in] != plane[1].n * plane[1].step[in]);
+        const bool is_one = in < loop->inputs && plane[1].step[in] == 0 && plane[2].step[in] == 0 &&
+                            (tiling->planes == 1 || plane[0].step[in] == 0);
+        tiling->packed_once[in] = false;
+        tiling->packed[in] = !is_one && (tiling->packed[in] || is_apart);
     }
 }
 
