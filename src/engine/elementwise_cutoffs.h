@@ -60,7 +60,7 @@ enum {
      * takes a call then. `python benchmarks/random_calls.py` */
     SPARSE_ONE_OF = 16,
     SPARSE_LOOKED_AT = 256,
-    SPARSE_FROM_COLUMNS = 128,
+    SPARSE_FROM_ELEMENTS = 128,
     /* Of fewer rows, an input across the output is read as it lies: its lines are needed as often as there are
      * rows, and most of them are in a cache then. `python benchmarks/random_calls.py` */
     LEAST_PACKED_ROWS = 4,

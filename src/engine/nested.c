@@ -233,18 +233,22 @@ static bool packs_elements(const struct tiling *tiling)
     return packs;
 }
 
-/* Whether so few elements of a masked tile seem to be true, as its first row tells, that these are read where they
+/* Whether so few elements of a masked tile seem to be true, as its first ones tell, that these are read where they
  * lie. */
-static bool seems_sparse(const struct tiling *tiling, char *const data[], ptrdiff_t columns)
+static bool seems_sparse(const struct tiling *tiling, char *const data[],
+                         const ptrdiff_t extent[TILE_AXES])
 {
     const struct nested *nested = tiling->nested;
-    if (!nested->is_masked || columns < SPARSE_FROM_COLUMNS || !packs_elements(tiling)) {
+    if (!nested->is_masked || !packs_elements(tiling)) {
         return false;
     }
     const int mask = tiling->loop->operands;
-    const ptrdiff_t n = size_min(columns, SPARSE_LOOKED_AT);
-    const ptrdiff_t step = nested->axis[nested->axes - 1].step[mask];
-    return count_true(data[mask], step, n).count * SPARSE_ONE_OF <= n;
+    const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
+    const bool rows_join =
+        row->step[mask] == column->n * column->step[mask] && extent[2] == column->n;
+    const ptrdiff_t n = size_min(rows_join ? extent[1] * extent[2] : extent[2], SPARSE_LOOKED_AT);
+    return n >= SPARSE_FROM_ELEMENTS &&
+           count_true(data[mask], column->step[mask], n).count * SPARSE_ONE_OF <= n;
 }
 
 static void run_tile(const struct tiled_call *call, struct packed *packed, ptrdiff_t index)
@@ -272,10 +276,10 @@ static void run_tile(const struct tiled_call *call, struct packed *packed, ptrdi
         step[op] = column->step[op];
     }
     pieces.convert[out] = nested->convert[out];
-    const bool is_sparse = seems_sparse(tiling, data, extent[2]);
+    pieces.is_sparse = seems_sparse(tiling, data, extent);
     for (int in = 0; in < nested_operands(loop, nested); in = nested_read_next(loop, in)) {
         pieces.convert[in] = nested->convert[in];
-        if (tiling->packed[in] && packed->tile[in] != NULL && !is_sparse) {
+        if (tiling->packed[in] && packed->tile[in] != NULL && !pieces.is_sparse) {
             const ptrdiff_t rows = tiling->packed_once[in] ? 1 : extent[1];
             pack(tiling, packed, in, data[in], (const ptrdiff_t[]){extent[0], rows, extent[2]});
             data[in] = packed->tile[in];

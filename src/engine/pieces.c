@@ -61,6 +61,10 @@ static void compute_masked(const struct pieces *pieces, char *const piece[], con
         copy_items(1, bools, 1, mask, mask_step, n);
         mask = bools;
     }
+    if (pieces->is_sparse) {
+        compute_runs(pieces, piece, step, mask, n);
+        return;
+    }
     const struct true_bools found = count_true(mask, 1, n);
     if (found.runs * MASKED_RUN_ELEMENTS <= n + found.count * MASKED_GATHERED_ELEMENTS) {
         compute_runs(pieces, piece, step, mask, n);

@@ -17,6 +17,7 @@ struct pieces {
     convert_elements *convert[PIECES_MOST_OPERANDS];
     size_t out_size; /* bytes of an element of the output, which is not masked if it is converted */
     bool is_masked;  /* elements whose mask, a bool, is false are neither computed nor written */
+    bool is_sparse;  /* few of them are not */
     ptrdiff_t most;  /* elements of a piece: pieces_most_elements() */
 };
 
