@@ -158,7 +158,7 @@ static void run_lines(const struct accumulation_units *units, const char *in, ch
     const struct axis axis = fastest(&axes->kept), along = axes->along;
     const ptrdiff_t item = item_size(axes);
     const bool is_whole = lines == 1 && (axes->convert == NULL || axes->kernel != NULL);
-    const bool are_joined = lines > 1 && axes->convert != NULL && along.step == lines * axis.step;
+    const bool are_joined = units->cut->are_joined;
     const ptrdiff_t longest = is_whole ? along.n : are_joined ? units->piece / lines : units->piece;
     const ptrdiff_t next = are_joined ? item : axis.step;
     const ptrdiff_t in_step = are_joined ? lines * item : along.step;
@@ -258,6 +258,8 @@ struct accumulation_cut accumulate_cut(const struct accumulated_axes *axes)
                 : across && cut.way == BY_LINES ? size_max(1, LINE_BYTES / item_size(axes))
                                                 : 1;
     cut.slices = ceiling(axis.n, cut.width);
+    cut.are_joined = cut.way == BY_LINES && axes->convert != NULL && cut.slices == 1 &&
+                     axis.n > 1 && axes->along.step == axis.n * axis.step;
     cut.units = cut.slices * others;
     const ptrdiff_t bytes = size_min(cut.width, axis.n) * axes->along.n * item_size(axes);
     cut.chunk = axes->loop->policy->small_blocks ? 1 : ceiling(REDUCTION_CHUNK_BYTES, bytes);

@@ -29,6 +29,7 @@ struct accumulation_cut {
     } way;
     int threads;
     ptrdiff_t width;  /* lines of a unit, along the closest kept axis */
+    bool are_joined;  /* and converted together: nothing lies between them */
     ptrdiff_t slices; /* units along that axis */
     ptrdiff_t units, chunk;
 };

@@ -188,7 +188,7 @@ static bool is_sequential(const struct accumulate_plan *plan)
 static bool gains_nothing(const struct accumulated_axes *axes, const struct accumulation_cut *cut)
 {
     if (cut->way == BY_LINES && cut->threads == 1 && policy_in_use.threshold == 0 &&
-        axes->convert != NULL && axes->along.n < ACCUMULATED_CONVERTED_LINE) {
+        axes->convert != NULL && !cut->are_joined && axes->along.n < ACCUMULATED_CONVERTED_LINE) {
         return true; /* NumPy converts all lines at once */
     }
     return cut->way == BY_LINES && cut->width == 1 && axes->convert == NULL &&
