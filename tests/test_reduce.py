@@ -307,6 +307,9 @@ def test_operations_without_order_are_numpys(seed, reductions):
         x = x.transpose(rng.permutation(ndim))
         if rng.random() < 0.3:
             x = x[tuple(slice(None, None, int(step)) for step in rng.choice([1, 2, -1], ndim))]
+        if rng.random() < 0.3:
+            repeated = rng.random(ndim) < 0.5
+            x = np.broadcast_to(x[tuple(slice(1 if is_ else None) for is_ in repeated)], x.shape)
         keywords = random_keywords(rng, ndim)
         keywords.pop("dtype", None)
         (ours, our_warnings), (theirs, their_warnings) = (

@@ -68,6 +68,7 @@ struct reduction_kernel {
     int final;             /* bools: the result that ends a search; -1: none */
     bool zeros_tie;        /* which zero results depends on the order, where there are both */
     bool sums_are_results; /* store() copies */
+    bool repeats;          /* an element that is there already changes nothing */
     bool alone_changes;    /* one element may not be its own result: gcd(0, -3) */
     bool gets_cheaper;     /* the more elements a result is of, the less the next one takes: gcd */
     const struct conversion_kernel *conversions; /* up to a row of NULL; NULL: there are none */

@@ -29,11 +29,11 @@ static inline void reduce_one(const struct reduction_kernel *kernel, const char 
     const size_t size = kernel->item_size;
     /* From the first element on, vectors are as aligned as the array is. */
     const bool from_first =
-        n * (ptrdiff_t)size >= ALIGNED_FROM_BYTES && (reduction->repeats || reduction->from_zero);
+        n * (ptrdiff_t)size >= ALIGNED_FROM_BYTES && (kernel->repeats || reduction->from_zero);
     const ptrdiff_t first = from_first ? 0 : 1;
     /* Some loops write each result: not into the cache line of another thread's. */
     _Alignas(16) char item[16] = {0};
-    if (!from_first || reduction->repeats) {
+    if (!from_first || kernel->repeats) {
         copy_items(size, item, 0, data, 0, 1);
     }
     run_loop(kernel, item, 0, data + first * step, step, n - first);
@@ -165,6 +165,7 @@ bool loop_reduction_of_row(struct loop_reduction *reduction, const PyUFuncObject
         .kernel.sum_size = dtype.size,
         .kernel.any_order = true,
         .kernel.sums_are_results = true,
+        .kernel.repeats = operation->repeats && dtype.kind != 'f',
         .kernel.alone_changes = operation->alone_changes && dtype.kind == 'i',
         .kernel.gets_cheaper = operation->gets_cheaper,
         .kernel.final = dtype.kind == 'b' ? operation->final : -1,
@@ -177,7 +178,6 @@ bool loop_reduction_of_row(struct loop_reduction *reduction, const PyUFuncObject
         .kernel.store = store,
         .function = ufunc->functions[row],
         .data = ufunc->data != NULL ? ufunc->data[row] : NULL,
-        .repeats = operation->repeats && dtype.kind != 'f',
         .from_zero = operation->from_zero,
     };
     return true;

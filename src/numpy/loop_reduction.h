@@ -10,7 +10,6 @@ struct loop_reduction {
     struct reduction_kernel kernel;
     PyUFuncGenericFunction function;
     void *data;
-    bool repeats;   /* an element that is there already changes nothing */
     bool from_zero; /* zero changes nothing */
 };
 

@@ -33,11 +33,12 @@ void reduction_plan_initialize(void)
 
 /* ---- operands ---- */
 
-/* Whether an axis has stride 0: NumPy's iterator then sums in another order. */
-static bool is_broadcast(PyArrayObject *array)
+/* Whether an axis has stride 0, but for some: NumPy's iterator then sums in another order. */
+static bool is_broadcast(PyArrayObject *array, const bool but_for[])
 {
     for (int i = 0; i < PyArray_NDIM(array); i++) {
-        if (PyArray_DIM(array, i) > 1 && PyArray_STRIDE(array, i) == 0) {
+        if (PyArray_DIM(array, i) > 1 && PyArray_STRIDE(array, i) == 0 &&
+            (but_for == NULL || !but_for[i])) {
             return true;
         }
     }
@@ -151,7 +152,7 @@ static void lay_out(struct reduction_plan *plan, PyArrayObject *array, const int
 }
 
 /* Joins axes that are one in memory, the fastest first; false if too many are left. Where the order does not matter,
- * elements are reduced by ascending addresses, so that more are one. */
+ * elements are reduced by ascending addresses, so that more are one; where repeated ones change nothing, once. */
 static bool join_axes(struct axes *joined, struct reduction_plan *plan, const int order[])
 {
     const struct reduction_arguments *arguments = plan->arguments;
@@ -167,7 +168,8 @@ static bool join_axes(struct axes *joined, struct reduction_plan *plan, const in
             plan->reduction.data += (next.n - 1) * next.step;
             next.step = -next.step;
         }
-        if (!axes_join(joined, next)) {
+        const bool changes = !(is_reduced && next.step == 0 && plan->reduction.kernel->repeats);
+        if (changes && !axes_join(joined, next)) {
             return false;
         }
     }
@@ -282,7 +284,7 @@ static const char *why_not_operands(struct reduction_plan *plan, const struct re
     if (!array_is_plain(array)) {
         return "not aligned, of another byte order, or with metadata";
     }
-    if (is_broadcast(array)) {
+    if (is_broadcast(array, plan->reduction.kernel->repeats ? plan->arguments->reduced : NULL)) {
         return "broadcast elements";
     }
     return plan->arguments->out == NULL || accept_out(plan, array, plan->arguments->out) ? NULL
@@ -309,8 +311,9 @@ static const char *why_not_axes(struct reduction_plan *plan, const struct reduct
     const bool is_short = PyArray_NBYTES(array) < REDUCTION_SHORT_BYTES;
     const npy_intp rows = size_from(&plan->reduction.repeated, 0);
     const bool is_copy = rows * size_from(&plan->reduction.inner, 0) == 1;
-    const bool gains = PyArray_SIZE(array) < reduction_short_loop() &&
-                       size_from(&plan->reduction.kept, 1) <= MOST_COPIED_ROWS;
+    const bool gains = PyArray_SIZE(array) > size_from(&plan->reduction.kept, 0) ||
+                       (PyArray_SIZE(array) < reduction_short_loop() &&
+                        size_from(&plan->reduction.kept, 1) <= MOST_COPIED_ROWS);
     if (is_copy && !gains) {
         return "a copy";
     }
@@ -318,7 +321,7 @@ static const char *why_not_axes(struct reduction_plan *plan, const struct reduct
         memset(&plan->start, 0, sizeof plan->start);
         plan->has_start = plan->reduction.onto = true;
     }
-    if (is_short) {
+    if (is_short || is_copy) {
         return NULL; /* what is around the loops takes NumPy longer */
     }
     /* Zeros in the result may take a second pass, and a few rows one more, from where they are combined: one
@@ -402,7 +405,7 @@ enum reduction_way reduction_way_without_kernels(const struct reduction_argument
 bool reduction_is_short(const struct reduction_op *op, PyArrayObject *array)
 {
     return PyArray_SIZE(array) < reduction_short_loop() &&
-           (kernel_of(op, PyArray_TYPE(array)) == NULL || is_broadcast(array));
+           (kernel_of(op, PyArray_TYPE(array)) == NULL || is_broadcast(array, NULL));
 }
 
 void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_op *op,
