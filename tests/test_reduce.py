@@ -324,6 +324,32 @@ def test_operations_without_order_are_numpys(seed, reductions):
     assert reductions()[0] > 0 or not has_methods
 
 
+@pytest.mark.usefixtures("policy")
+@pytest.mark.parametrize("name", ["maximum", "bitwise_xor", "logical_or", "gcd"])
+def test_short_rows_that_lie_apart(name, reductions):
+    """Cropped images, for example: several rows are packed to one."""
+    rng = np.random.default_rng(len(name))
+    for dtype in ORDERLESS[name]:
+        x = few_values(rng, (9, 40, 33), dtype)[..., 3:]
+        y = few_values(rng, (6, 12, 5, 9, 33), dtype)[..., 3:]
+        for operand, axis in (
+            (x, 0),
+            (x[::-1, ::2], 0),
+            (x.swapaxes(0, 1), 1),
+            (x.T, 2),
+            (y[:, ::2, :, ::2], 0),
+            (y[:, ::2, ::2], (0, 2)),
+        ):
+            for keywords in ({}, {"initial": 1}, {"keepdims": True}, {"out": True}):
+                expected = getattr(np, name).reduce(operand, axis, **{**keywords, "out": None})
+                if "out" in keywords:
+                    keywords = {"out": np.repeat(np.zeros_like(expected), 2, -1)[..., ::2]}
+                result = getattr(nc, name).reduce(operand, axis, **keywords)
+                assert same_but_for_nans(result.copy(), expected.copy())
+                assert "out" in keywords or result.strides == expected.strides
+    assert reductions()[0] > 0 or not has_methods
+
+
 @pytest.mark.skipif(not has_methods, reason="this NumPy's ufuncs have no attributes to shadow by")
 @pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin"])
 @pytest.mark.parametrize("dtype", "efd")

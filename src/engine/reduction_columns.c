@@ -2,6 +2,7 @@
  * matter, rows. */
 #include "reduction_columns.h"
 
+#include "kernels/copy/tile_pack.h"
 #include "kernels/sizes.h"
 #include "kernels/vector.h"
 #include "reduction_cutoffs.h"
@@ -135,8 +136,81 @@ static int axis_to_cut(const struct axes *repeated)
     return cut;
 }
 
+/* ---- short rows side by side ---- */
+
+/* Rows of several places are packed to one. */
+static void run_packed_columns(const struct reduction_split *split, ptrdiff_t block, char *scratch)
+{
+    const struct reduction *reduction = split->reduction;
+    const struct reduction_kernel *kernel = reduction->kernel;
+    const struct axis axis = fastest(&reduction->kept), place = reduction->kept.axis[1];
+    const struct axis repeated = fastest(&reduction->repeated);
+    const ptrdiff_t size = (ptrdiff_t)kernel->item_size, groups = ceiling(place.n, split->places);
+    const ptrdiff_t first = block % groups * split->places, others = block / groups;
+    const ptrdiff_t places = size_min(split->places, place.n - first);
+    const ptrdiff_t out = first * place.out_step + offset_of(&reduction->kept, 2, others, true);
+    const char *data =
+        reduction->data + first * place.step + offset_of(&reduction->kept, 2, others, false);
+    struct tile row = {data, places, axis.n, place.step, axis.step};
+    char *sums = scratch, *packed = scratch + split->places * axis.n * size;
+    tile_pack(kernel->item_size, &row, sums);
+    const ptrdiff_t times = size_from(&reduction->repeated, 1);
+    for (ptrdiff_t i = 0; i < times; i++) {
+        for (ptrdiff_t k = i == 0 ? 1 : 0; k < repeated.n; k++) {
+            row.data = data + offset_of(&reduction->repeated, 1, i, false) + k * repeated.step;
+            tile_pack(kernel->item_size, &row, packed);
+            kernel->reduce_rows(kernel, packed, 0, 1, size, places * axis.n, false, true, sums);
+        }
+    }
+    for (ptrdiff_t k = 0; k < places; k++) {
+        store_results(reduction, sums + k * axis.n * size, out + k * place.out_step, axis.n,
+                      reduction->onto);
+    }
+}
+
+/* Rows of so few bytes take longer one by one than packed. */
+static bool packs_columns(const struct reduction *reduction)
+{
+    const struct reduction_kernel *kernel = reduction->kernel;
+    const struct axis axis = fastest(&reduction->kept);
+    const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
+    return kernel->any_order && kernel->sums_are_results && !kernel->zeros_tie &&
+           reduction->conversion.convert == NULL && reduction->kept.count > 1 &&
+           axis.step == size && axis.n * size < REDUCTION_PACKED_ROW_BYTES &&
+           size_from(&reduction->repeated, 0) >= REDUCTION_LEAST_PACKED_ROWS;
+}
+
+static bool split_packed_columns(struct reduction_split *split, const struct reduction *reduction)
+{
+    if (!packs_columns(reduction)) {
+        return false;
+    }
+    const struct axis axis = fastest(&reduction->kept), place = reduction->kept.axis[1];
+    const ptrdiff_t row_bytes = axis.n * (ptrdiff_t)reduction->kernel->item_size;
+    const ptrdiff_t others = size_from(&reduction->kept, 2);
+    const ptrdiff_t evenly = ceiling(place.n, ceiling(reduction->threads, others));
+    const ptrdiff_t places = size_min(evenly, REDUCTION_PACKED_BYTES / row_bytes);
+    if (places < REDUCTION_LEAST_PACKED_ROWS) {
+        return false;
+    }
+    *split = (struct reduction_split){
+        .reduction = reduction,
+        .run = run_packed_columns,
+        .places = places,
+        .cuts = 1,
+        .blocks = others * ceiling(place.n, places),
+        .scratch_bytes = (size_t)(2 * places * row_bytes),
+    };
+    split->chunk = ceiling(REDUCTION_CHUNK_BYTES, total_bytes(reduction) / split->blocks + 1);
+    return true;
+}
+
 struct reduction_split reduction_split_columns(const struct reduction *reduction)
 {
+    struct reduction_split packed;
+    if (split_packed_columns(&packed, reduction)) {
+        return packed;
+    }
     const int threads = reduction->threads;
     const struct reduction_kernel *kernel = reduction->kernel;
     const ptrdiff_t sum_size = (ptrdiff_t)kernel->sum_size;

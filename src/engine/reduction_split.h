@@ -13,6 +13,7 @@ struct reduction_split {
     ptrdiff_t blocks, chunk; /* that a thread takes at a time */
     ptrdiff_t results;       /* of the fastest kept axis in a block */
     ptrdiff_t slices;        /* of the fastest kept axis: so many blocks side by side */
+    ptrdiff_t places;        /* by packed columns: of the second kept axis in a block */
     ptrdiff_t calls;         /* inner calls for a result */
     ptrdiff_t gathered;      /* by results: so many are reduced at a time */
     ptrdiff_t first_call;    /* by elements: of this batch */

@@ -158,6 +158,10 @@ static void pack_rows(size_t row_bytes, const struct tile *tile, char *to, ptrdi
         pack_short_rows(8, row_bytes, tile, to, to_row);
     } else if (row_bytes <= 32) {
         pack_short_rows(16, row_bytes, tile, to, to_row);
+    } else if (row_bytes <= 64) {
+        pack_short_rows(32, row_bytes, tile, to, to_row);
+    } else if (row_bytes <= 128) {
+        pack_short_rows(64, row_bytes, tile, to, to_row);
     } else {
         for (ptrdiff_t r = 0; r < tile->rows; r++) {
             memcpy(to + r * to_row, tile->data + r * tile->row_step, row_bytes);
