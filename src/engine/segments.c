@@ -260,10 +260,13 @@ static void split_segments(struct segment_split *split, ptrdiff_t average)
     /* Results side by side are one thread's: they share cache lines. */
     const ptrdiff_t beside = ceiling(LINE_BYTES, size_max(magnitude(axis.out_step), 1));
     split->columns = size_min(axis.n, ceiling(split->columns, beside) * beside);
+    /* NumPy's loops have vectors for contiguous rows only. */
+    const bool takes_rows = axis.step == item || !kernel->sums_are_results;
     split->copies_rows = are_columns && segments->conversion.convert == NULL &&
                          segments->conversion.from_size == segments->out_size;
-    split->by_rows = are_columns && axis.n >= ROWS_FROM_COLUMNS && kernel->any_order &&
-                     !kernel->zeros_tie && segments->conversion.convert == NULL;
+    split->by_rows = are_columns && takes_rows && axis.n >= ROWS_FROM_COLUMNS &&
+                     kernel->any_order && !kernel->zeros_tie &&
+                     segments->conversion.convert == NULL;
     if (split->by_rows) {
         split->columns = size_min(axis.n, SUMS_BYTES / (ptrdiff_t)kernel->sum_size);
     } else if (are_columns) {
