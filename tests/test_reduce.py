@@ -350,6 +350,21 @@ def test_short_rows_that_lie_apart(name, reductions):
     assert reductions()[0] > 0 or not has_methods
 
 
+@pytest.mark.usefixtures("policy")
+@pytest.mark.parametrize("name", [name for name in ORDERLESS if "?" in ORDERLESS[name]])
+def test_bools_of_any_bytes(name):
+    """One element alone stays as it is; what several become is up to NumPy's loop."""
+    rng = np.random.default_rng(9)
+    for least in (0, 1):
+        x = rng.integers(least, 4, (9, 40, 33), np.uint8).view(bool)
+        for operand in (x, x[..., 3:], np.broadcast_to(x[:1], x.shape), x[:1], x[:, :, :1]):
+            for axis in (0, 1, None):
+                ours, theirs = (
+                    np.asarray(getattr(f, name).reduce(operand, axis=axis)) for f in (nc, np)
+                )
+                np.testing.assert_array_equal(ours.view(np.uint8), theirs.view(np.uint8))
+
+
 @pytest.mark.skipif(not has_methods, reason="this NumPy's ufuncs have no attributes to shadow by")
 @pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin"])
 @pytest.mark.parametrize("dtype", "efd")

@@ -45,6 +45,12 @@ static bool is_broadcast(PyArrayObject *array, const bool but_for[])
     return false;
 }
 
+/* Whether what an axis repeats is reduced once. Not of bools: loops make those true that are neither 0 nor 1. */
+static bool skips_repeated(const struct reduction_kernel *kernel)
+{
+    return kernel->repeats && kernel->kind != 'b';
+}
+
 /* NULL if there is none: if it may lose more than the last bits, for example. */
 static convert_addends *find_conversion(const struct reduction_kernel *kernel, int type)
 {
@@ -168,7 +174,8 @@ static bool join_axes(struct axes *joined, struct reduction_plan *plan, const in
             plan->reduction.data += (next.n - 1) * next.step;
             next.step = -next.step;
         }
-        const bool changes = !(is_reduced && next.step == 0 && plan->reduction.kernel->repeats);
+        const bool changes =
+            !(is_reduced && next.step == 0 && skips_repeated(plan->reduction.kernel));
         if (changes && !axes_join(joined, next)) {
             return false;
         }
@@ -284,7 +291,8 @@ static const char *why_not_operands(struct reduction_plan *plan, const struct re
     if (!array_is_plain(array)) {
         return "not aligned, of another byte order, or with metadata";
     }
-    if (is_broadcast(array, plan->reduction.kernel->repeats ? plan->arguments->reduced : NULL)) {
+    if (is_broadcast(array,
+                     skips_repeated(plan->reduction.kernel) ? plan->arguments->reduced : NULL)) {
         return "broadcast elements";
     }
     return plan->arguments->out == NULL || accept_out(plan, array, plan->arguments->out) ? NULL
