@@ -416,6 +416,21 @@ bool reduction_is_short(const struct reduction_op *op, PyArrayObject *array)
            (kernel_of(op, PyArray_TYPE(array)) == NULL || is_broadcast(array, NULL));
 }
 
+/* Whether one thread reduces all elements to one, and zeros may tie: why_not_axes() would refuse it in the end. */
+static bool is_one_tie(const struct reduction_arguments *arguments, const struct reduction_op *op)
+{
+    PyArrayObject *array = arguments->array;
+    const struct reduction_kernel *kernel = kernel_of(op, PyArray_TYPE(array));
+    bool is_one = kernel != NULL && kernel->zeros_tie && arguments->where == NULL &&
+                  policy_in_use.threshold == 0 && PyArray_ISONESEGMENT(array) &&
+                  PyArray_NBYTES(array) >= REDUCTION_SHORT_BYTES;
+    for (int axis = 0; axis < arguments->ndim && is_one; axis++) {
+        is_one = arguments->reduced[axis];
+    }
+    return is_one && threads_for(&policy_in_use, PyArray_SIZE(array),
+                                 REDUCTION_THREADS_BYTES / (npy_intp)kernel->item_size) == 1;
+}
+
 void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_op *op,
                            const struct reduction_arguments *arguments)
 {
@@ -425,8 +440,9 @@ void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_o
     plan->reduction.onto = plan->has_start = false;
     plan->masked.mask = NULL;
     plan->reduction.kernel = NULL;
-    if (is_numpys(arguments) && reduction_is_short(op, arguments->array)) {
-        plan->reason = "short";
+    const bool is_short = reduction_is_short(op, arguments->array);
+    if (is_numpys(arguments) && (is_short || is_one_tie(arguments, op))) {
+        plan->reason = is_short ? "short" : "one thread";
         plan->way = REDUCE_BY_NUMPY;
         return;
     }
