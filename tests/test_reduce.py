@@ -324,6 +324,12 @@ def test_operations_without_order_are_numpys(seed, reductions):
     assert reductions()[0] > 0 or not has_methods
 
 
+def within(result):
+    """An output in a larger array: its rows lie apart."""
+    shape = *result.shape[:-1], result.shape[-1] + 2
+    return np.zeros(shape, result.dtype)[..., 1:-1]
+
+
 @pytest.mark.usefixtures("policy")
 @pytest.mark.parametrize("name", ["maximum", "bitwise_xor", "logical_or", "gcd"])
 def test_short_rows_that_lie_apart(name, reductions):
@@ -343,11 +349,27 @@ def test_short_rows_that_lie_apart(name, reductions):
             for keywords in ({}, {"initial": 1}, {"keepdims": True}, {"out": True}):
                 expected = getattr(np, name).reduce(operand, axis, **{**keywords, "out": None})
                 if "out" in keywords:
-                    keywords = {"out": np.repeat(np.zeros_like(expected), 2, -1)[..., ::2]}
+                    keywords = {"out": within(expected)}
                 result = getattr(nc, name).reduce(operand, axis, **keywords)
                 assert same_but_for_nans(result.copy(), expected.copy())
                 assert "out" in keywords or result.strides == expected.strides
     assert reductions()[0] > 0 or not has_methods
+
+
+@pytest.mark.usefixtures("policy")
+@pytest.mark.parametrize("dtype", "bhiqefdFD")
+def test_sums_of_short_rows_that_lie_apart(dtype):
+    """Each column is added up as ever."""
+    rng = np.random.default_rng(4)
+    x = (rng.standard_normal((3, 40, 8)) * 50).astype(dtype)[..., 3:]
+    y = (rng.standard_normal((2, 12, 2, 9, 4)) * 50).astype(dtype)[..., 1:]
+    for operand, axis in ((x, 0), (x[::-1, ::2], 0), (x.T, 2), (y[:, ::2, ::-1, ::2], (0, 2))):
+        for keywords in ({}, {"initial": 1}, {"keepdims": True}, {"out": True}):
+            expected = np.add.reduce(operand, axis, **{**keywords, "out": None})
+            if "out" in keywords:
+                keywords = {"out": within(expected)}
+            result = nc.add.reduce(operand, axis, **keywords)
+            assert same_but_for_nans(result.copy(), expected.copy())
 
 
 @pytest.mark.usefixtures("policy")

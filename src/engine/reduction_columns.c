@@ -145,39 +145,45 @@ static void run_packed_columns(const struct reduction_split *split, ptrdiff_t bl
     const struct reduction_kernel *kernel = reduction->kernel;
     const struct axis axis = fastest(&reduction->kept), place = reduction->kept.axis[1];
     const struct axis repeated = fastest(&reduction->repeated);
-    const ptrdiff_t size = (ptrdiff_t)kernel->item_size, groups = ceiling(place.n, split->places);
-    const ptrdiff_t first = block % groups * split->places, others = block / groups;
-    const ptrdiff_t places = size_min(split->places, place.n - first);
+    const ptrdiff_t size = (ptrdiff_t)kernel->item_size, sum_size = (ptrdiff_t)kernel->sum_size;
+    const ptrdiff_t groups = ceiling(place.n, split->places), others = block / groups;
+    const ptrdiff_t first = block % groups * split->places;
+    const ptrdiff_t places = size_min(split->places, place.n - first), columns = places * axis.n;
     const ptrdiff_t out = first * place.out_step + offset_of(&reduction->kept, 2, others, true);
     const char *data =
         reduction->data + first * place.step + offset_of(&reduction->kept, 2, others, false);
     struct tile row = {data, places, axis.n, place.step, axis.step};
-    char *sums = scratch, *packed = scratch + split->places * axis.n * size;
-    tile_pack(kernel->item_size, &row, sums);
+    char *sums = scratch, *packed = scratch + split->places * axis.n * sum_size;
     const ptrdiff_t times = size_from(&reduction->repeated, 1);
     for (ptrdiff_t i = 0; i < times; i++) {
-        for (ptrdiff_t k = i == 0 ? 1 : 0; k < repeated.n; k++) {
+        for (ptrdiff_t k = 0; k < repeated.n; k++) {
             row.data = data + offset_of(&reduction->repeated, 1, i, false) + k * repeated.step;
             tile_pack(kernel->item_size, &row, packed);
-            kernel->reduce_rows(kernel, packed, 0, 1, size, places * axis.n, false, true, sums);
+            kernel->reduce_rows(kernel, packed, 0, 1, size, columns, false, i + k > 0, sums);
         }
     }
+    if (place.out_step == axis.n * axis.out_step) {
+        store_results(reduction, sums, out, columns, reduction->onto);
+        return;
+    }
     for (ptrdiff_t k = 0; k < places; k++) {
-        store_results(reduction, sums + k * axis.n * size, out + k * place.out_step, axis.n,
+        store_results(reduction, sums + k * axis.n * sum_size, out + k * place.out_step, axis.n,
                       reduction->onto);
     }
 }
 
-/* Rows of so few bytes take longer one by one than packed. */
+/* Short rows take longer one by one than packed; those of our own kernels, which keep sums of a few columns in
+ * registers, only if they are few. Columns are added up as before. */
 static bool packs_columns(const struct reduction *reduction)
 {
     const struct reduction_kernel *kernel = reduction->kernel;
     const struct axis axis = fastest(&reduction->kept);
     const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
-    return kernel->any_order && kernel->sums_are_results && !kernel->zeros_tie &&
-           reduction->conversion.convert == NULL && reduction->kept.count > 1 &&
-           axis.step == size && axis.n * size < REDUCTION_PACKED_ROW_BYTES &&
-           size_from(&reduction->repeated, 0) >= REDUCTION_LEAST_PACKED_ROWS;
+    const ptrdiff_t rows = size_from(&reduction->repeated, 0);
+    return !kernel->zeros_tie && reduction->conversion.convert == NULL &&
+           reduction->kept.count > 1 && axis.step == size &&
+           axis.n * size < REDUCTION_PACKED_ROW_BYTES && rows > 1 &&
+           (kernel->sums_are_results || rows * axis.n * size <= REDUCTION_PACKED_COLUMN_BYTES);
 }
 
 static bool split_packed_columns(struct reduction_split *split, const struct reduction *reduction)
@@ -190,7 +196,7 @@ static bool split_packed_columns(struct reduction_split *split, const struct red
     const ptrdiff_t others = size_from(&reduction->kept, 2);
     const ptrdiff_t evenly = ceiling(place.n, ceiling(reduction->threads, others));
     const ptrdiff_t places = size_min(evenly, REDUCTION_PACKED_BYTES / row_bytes);
-    if (places < REDUCTION_LEAST_PACKED_ROWS) {
+    if (places < REDUCTION_LEAST_PACKED) {
         return false;
     }
     *split = (struct reduction_split){
@@ -199,7 +205,8 @@ static bool split_packed_columns(struct reduction_split *split, const struct red
         .places = places,
         .cuts = 1,
         .blocks = others * ceiling(place.n, places),
-        .scratch_bytes = (size_t)(2 * places * row_bytes),
+        .scratch_bytes =
+            (size_t)(places * (row_bytes + axis.n * (ptrdiff_t)reduction->kernel->sum_size)),
     };
     split->chunk = ceiling(REDUCTION_CHUNK_BYTES, total_bytes(reduction) / split->blocks + 1);
     return true;

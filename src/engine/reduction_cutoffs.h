@@ -39,11 +39,12 @@ enum {
     /* Rows are cut for each thread once, not several times, if the results of all cuts take more: they come from
      * the caches of other threads. */
     REDUCTION_CUTS_BYTES = 128 << 10,
-    /* Rows of fewer bytes that lie apart are packed to one of so many, if there are so many of them.
-     * `python benchmarks/random_calls.py` */
+    /* Rows of fewer bytes that lie apart are packed to one of at most so many, so many of them at least; sums, if
+     * all rows of a place are so short. `python benchmarks/random_calls.py` */
     REDUCTION_PACKED_ROW_BYTES = 320,
     REDUCTION_PACKED_BYTES = 16384,
-    REDUCTION_LEAST_PACKED_ROWS = 4,
+    REDUCTION_LEAST_PACKED = 4,
+    REDUCTION_PACKED_COLUMN_BYTES = 512,
     /* Rows of so few elements would be a call of a loop for each: columns are reduced one by one. */
     REDUCTION_FEW_COLUMNS = 8,
     /* Partial results that are in memory at once. */
