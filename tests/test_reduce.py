@@ -391,6 +391,9 @@ def test_bools_of_any_bytes(name):
 def test_the_order_decides_between_zeros(name, dtype, all_workers_come):
     """Only where there are both: then NumPy's order does."""
     ours, theirs = getattr(nc, name), getattr(np, name)
+    for alone in (0.0, -0.0):
+        x = np.full((1, 1), alone, dtype)
+        assert np.signbit(ours.reduce(x, axis=None)) == np.signbit(alone)
     worst = -1 if name in ("maximum", "fmax") else 1
     with nc.config(threads=2):
         for at in (0, 1, 500_000, 999_999):
