@@ -28,9 +28,11 @@ static void compute_runs(const struct pieces *pieces, char *const piece[], const
     }
 }
 
-/* Gathers the true elements of a piece, computes them together, and scatters the results. */
-static void compute_gathered(const struct pieces *pieces, char *const piece[],
-                             const ptrdiff_t step[], const char *mask, ptrdiff_t all)
+/* Gathers the true elements of a piece, computes them together, and scatters the results. Its frame is not that of
+ * pieces_run(): threads may have little stack. */
+static __attribute__((noinline)) void compute_gathered(const struct pieces *pieces,
+                                                       char *const piece[], const ptrdiff_t step[],
+                                                       const char *mask, ptrdiff_t all)
 {
     const struct elementwise *loop = pieces->loop;
     const int out = loop->inputs;
@@ -73,9 +75,10 @@ static void compute_masked(const struct pieces *pieces, char *const piece[], con
     }
 }
 
-/* Computes a piece, and converts the results. */
-static void compute_converted(const struct pieces *pieces, char *const piece[],
-                              const ptrdiff_t step[], ptrdiff_t n)
+/* Computes a piece, and converts the results; in a frame of its own, too. */
+static __attribute__((noinline)) void compute_converted(const struct pieces *pieces,
+                                                        char *const piece[], const ptrdiff_t step[],
+                                                        ptrdiff_t n)
 {
     const int out = pieces->loop->inputs;
     _Alignas(LINE_BYTES) char computed[WIDE_PIECE_BYTES], converted[WIDE_PIECE_BYTES];
