@@ -28,8 +28,8 @@ static inline void reduce_one(const struct reduction_kernel *kernel, const char 
     const struct loop_reduction *reduction = (const struct loop_reduction *)kernel;
     const size_t size = kernel->item_size;
     /* From the first element on, vectors are as aligned as the array is. */
-    const bool from_first =
-        n * (ptrdiff_t)size >= ALIGNED_FROM_BYTES && (kernel->repeats || reduction->from_zero);
+    const bool from_first = n * (ptrdiff_t)size >= ALIGNED_FROM_BYTES && !kernel->zeros_tie &&
+                            (kernel->repeats || reduction->from_zero);
     const ptrdiff_t first = from_first ? 0 : 1;
     /* Some loops write each result: not into the cache line of another thread's. */
     _Alignas(16) char item[16] = {0};
@@ -118,9 +118,9 @@ static void store(const struct reduction_kernel *kernel, const void *sums, ptrdi
  * several places. */
 static const struct operation {
     const char *name, *kinds;
-    int final;               /* of bools: what ends a search; -1: nothing */
-    bool ties;               /* of zeros: which of both is NumPy's result depends on its order */
-    bool repeats, from_zero; /* of integers and bools */
+    int final; /* of bools: what ends a search; -1: nothing */
+    bool ties; /* of zeros: which of both is NumPy's result depends on its order */
+    bool repeats, from_zero;
     bool alone_changes, gets_cheaper;
 } operations[] = {
     {"maximum", "biuf", .final = 1, .ties = true, .repeats = true},
@@ -165,7 +165,7 @@ bool loop_reduction_of_row(struct loop_reduction *reduction, const PyUFuncObject
         .kernel.sum_size = dtype.size,
         .kernel.any_order = true,
         .kernel.sums_are_results = true,
-        .kernel.repeats = operation->repeats && dtype.kind != 'f',
+        .kernel.repeats = operation->repeats,
         .kernel.alone_changes = operation->alone_changes && dtype.kind == 'i',
         .kernel.gets_cheaper = operation->gets_cheaper,
         .kernel.final = dtype.kind == 'b' ? operation->final : -1,

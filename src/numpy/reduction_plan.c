@@ -45,10 +45,11 @@ static bool is_broadcast(PyArrayObject *array, const bool but_for[])
     return false;
 }
 
-/* Whether what an axis repeats is reduced once. Not of bools: loops make those true that are neither 0 nor 1. */
+/* Whether what an axis repeats is reduced once. Not of floats, whose order decides between zeros, nor of bools: loops
+ * make those true that are neither 0 nor 1. */
 static bool skips_repeated(const struct reduction_kernel *kernel)
 {
-    return kernel->repeats && kernel->kind != 'b';
+    return kernel->repeats && !kernel->zeros_tie && kernel->kind != 'b';
 }
 
 /* NULL if there is none: if it may lose more than the last bits, for example. */

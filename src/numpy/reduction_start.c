@@ -7,17 +7,15 @@
 
 #include <string.h>
 
-/* Operations that begin with something where they leave elements out; `repeats`: of the result that is
- * already there, too, nothing changes. (gcd is not among them: it makes negative numbers positive.) */
+/* Operations that begin with something where they leave elements out. (gcd is not among them: it makes negative
+ * numbers positive.) */
 static const struct start {
     const char *op;
     int identity; /* of bools, if it is negative, true; NONE: there is none */
-    bool repeats;
 } starts[] = {
-    {"add", 0, false},        {"multiply", 1, false},    {"bitwise_xor", 0, false},
-    {"bitwise_or", 0, true},  {"bitwise_and", -1, true}, {"logical_or", 0, true},
-    {"logical_and", 1, true}, {"maximum", 2, true},      {"minimum", 2, true},
-    {"fmax", 2, true},        {"fmin", 2, true},
+    {"add", 0},          {"multiply", 1},   {"bitwise_xor", 0}, {"bitwise_or", 0},
+    {"bitwise_and", -1}, {"logical_or", 0}, {"logical_and", 1}, {"maximum", 2},
+    {"minimum", 2},      {"fmax", 2},       {"fmin", 2},
 };
 enum { NONE = 2 };
 
@@ -149,7 +147,7 @@ static bool read_mask(struct reduction_plan *plan)
                reduction->inner_call == reduction->inner.axis[0].n;
     }
     plan->neutral = plan->start;
-    if (!start->repeats) {
+    if (!kernel->repeats) {
         write_identity(&plan->neutral, start->identity, false, kernel->item_size);
     }
     plan->masked.neutral = plan->neutral.bytes;
