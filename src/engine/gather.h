@@ -61,6 +61,14 @@ static inline ptrdiff_t offset_of(const struct axes *axes, int first, ptrdiff_t 
  * False if too many are left. */
 bool axes_join(struct axes *axes, struct axis next);
 
+/* Of one element no axis is left: makes it one. */
+static inline void axes_complete(struct axes *axes)
+{
+    if (axes->count == 0) {
+        axes->axis[axes->count++] = (struct axis){1, 0, 0};
+    }
+}
+
 /* Adds all of them as they are. */
 void axes_append(struct axes *to, const struct axes *from);
 

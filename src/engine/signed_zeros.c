@@ -98,9 +98,7 @@ static struct axes join_all(const struct reduction *reduction)
         axes_join(&joined, (struct axis){all.axis[next].n, all.axis[next].step, 0});
         all.axis[next] = all.axis[--all.count];
     }
-    if (joined.count == 0) { /* one element */
-        joined.axis[joined.count++] = (struct axis){1, 0, 0};
-    }
+    axes_complete(&joined);
     return joined;
 }
 

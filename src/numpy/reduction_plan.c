@@ -312,9 +312,7 @@ static const char *why_not_axes(struct reduction_plan *plan, const struct reduct
     if (!join_axes(&joined, plan, order)) {
         return "more axes than kernels take";
     }
-    if (joined.count == 0) { /* one element */
-        joined.axis[joined.count++] = (struct axis){1, 0, 0};
-    }
+    axes_complete(&joined);
     divide_axes(&plan->reduction, &joined);
     plan->reduction.threads = reduction_threads(&plan->reduction);
     const bool is_short = PyArray_NBYTES(array) < REDUCTION_SHORT_BYTES;
