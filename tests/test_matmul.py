@@ -331,13 +331,16 @@ def scattered(matrix):
     return apart[1, ..., 1].T
 
 
-@pytest.mark.parametrize("density", [0.5, 0.03, 0.0])
+@pytest.mark.parametrize("density", [0.95, 0.5, 0.03, 0.0])
 def test_bools_that_lie_apart(density):
-    """More columns, and more k, than are decided at once."""
+    """More columns, and more k, than are decided at once; and so few that all are. The first k decide all of a
+    product, or all but one row."""
     rng = np.random.default_rng(7)
-    shapes = (4, 34, 385), (2, 300, 600), (1, 9, 258), (32, 82, 17), (40, 300, 64), (20, 256, 9)
-    for m, k, n in shapes:
+    shapes = [(4, 34, 385), (2, 300, 600), (1, 9, 258), (32, 82, 17), (40, 300, 64), (20, 256, 9)]
+    shapes += [(37, 24, 70), (8, 8, 8), (12, 17, 10), (10, 17, 12), (60, 5, 3), (3, 5, 60)]
+    for m, k, n in shapes * 2:
         a, b = (rng.random(shape) < density for shape in ((m, k), (k, n)))
+        a[m // 2] &= rng.random() < 0.5
         a[-1, -1] = b[-1, -1] = True
         expected = a.astype(int) @ b.astype(int) > 0
         lefts = a, np.asfortranarray(a), scattered(a)

@@ -83,6 +83,26 @@ def test_short_rows(pair):
             assert result.strides == expected.strides, (name, layout)
 
 
+@pytest.mark.usefixtures("threads_always")
+@pytest.mark.parametrize("pair", ["dd", "hl", "Ih", "?d", "bb", "FF"])
+@pytest.mark.parametrize("shape", [(37, 200, 13), (7, 40, 9, 25), (4, 999, 3)])
+def test_short_rows_of_planes_that_lie_apart(shape, pair):
+    x, y = np.asfortranarray(numbers(pair[0], shape)), numbers(pair[1], shape, 1)
+    mask = np.random.default_rng(2).random(shape) < 0.6
+    operands = [(x, y), (x[::-1], y), (x[:, ::-1], y[::-1]), (x[..., ::-1], y[..., :1])]
+    operands += [(x, y[:1]), (x[:, :1], y), (x[..., :1], y), (x, x.copy("C")), (x, y[0, 0, 0, ...])]
+    for name in "add", "not_equal", "multiply":
+        ours, theirs = getattr(nc, name), getattr(np, name)
+        for a, b in operands:
+            expected, out = theirs(a, b), np.zeros_like(theirs(a, b), order="C")
+            for one, other in ((a, b), (b, a)):
+                assert same_bits(ours(one, other, out=out), expected)
+            for where in (mask, np.asfortranarray(mask), mask[:1]):
+                expected, out = np.ones((2, *shape), expected.dtype)
+                theirs(a, b, out=expected, where=where)
+                assert same_bits(ours(a, b, out=out, where=where), expected)
+
+
 def test_dtype_of_each_call():
     """What NumPy answered for one `dtype=` is kept, and is not taken for the answer for another."""
     x, y = numbers("i", SHAPE), numbers("h", SHAPE, 1)

@@ -39,6 +39,10 @@ enum {
     CONVERTED_APART_BELOW_BYTES = 512,
     /* Joined rows of all operands fit the first-level cache. */
     JOINED_TILE_BYTES = 8192,
+    /* Where an input lies closest along a third axis, planes of short rows that are computed one by one, if there
+     * would be fewer that follow each other. `python benchmarks/random_calls.py` */
+    MOST_PLANES_APART = 16,
+    LEAST_PLANES_APART = 8,
     /* Packed tiles are wide: the other operands' rows are long enough for the prefetcher, and lines that
      * reach beyond a tile are still in a cache for the one below. */
     PACKED_TILE_BYTES = 49152,

@@ -76,7 +76,7 @@ static bool suits_kernel(const struct matmul_dtype *dtype, const struct product 
     }
     switch (dtype->kernel->kind) {
     case 'b':
-        return is_vecdot ? is_long_dot(dtype, x) : muls > SMALL_BOOL_MULS;
+        return is_vecdot ? is_long_dot(dtype, x) : matmul_bool_suits(x, muls);
     case 'e':
         return x->k == 0 || muls > least_half_muls(x);
     default:
@@ -154,7 +154,7 @@ static bool wants_transposition(const struct matmul_kernel *kernel, const struct
 {
     const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
     if (kernel->kind == 'b') {
-        return x->n < x->m && x->n <= MOST_DOT_ROWS;
+        return matmul_bool_wants_transposition(x);
     }
     if (x->c.row_step != size) {
         return false;

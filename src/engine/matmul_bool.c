@@ -1,5 +1,5 @@
 /* Most sums end at one of the first true products. So up to MOST_DOT_ROWS rows of a are not packed in advance, and
- * of more only the first word, as long as it may be enough. */
+ * of more only the first few k, as long as these may be enough. */
 #include "matmul_bool.h"
 
 #include "kernels/sizes.h"
@@ -7,9 +7,12 @@
 #include "memory/workspace.h"
 #include "threads/region.h"
 
-enum { CHUNK_ROWS = 8, CHUNK_COLUMNS = 64, WORD = 64, LEAST_K_TO_LOOK = 8 * WORD };
+enum { CHUNK_ROWS = 8, CHUNK_COLUMNS = 64, WORD = 64 };
+/* How many k are looked at first. Where they decide nothing, that takes up to an eighth longer. */
+enum { FEW_LOOKED_AT = 8, LOOK_AT_ONE_OF = 8, LEAST_K_TO_LOOK = 3 * FEW_LOOKED_AT };
 enum { NEAR_WORDS = COPY_TO_STACK_BYTES / 8 };
-enum { SCATTERED_LEAST_COLUMNS = 8, SCATTERED_MOST_SIDE = 256 };
+/* Elements in a line of memory that are looked at together. */
+enum { LEAST_LINE = 8, SCATTERED_MOST_SIDE = 256 };
 
 /* A matrix, and its rows as bits. */
 struct bit_rows {
@@ -92,15 +95,22 @@ static bool run_packed(const struct policy *policy, struct bits_run *run, int th
     return true;
 }
 
-static bool is_decided_by_first_word(const struct policy *policy, const struct matmul_bits *kernel,
-                                     const struct product *x, int threads)
+static bool is_decided_by(const struct policy *policy, const struct matmul_bits *kernel,
+                          const struct product *x, ptrdiff_t k, int threads)
 {
-    if (x->k < LEAST_K_TO_LOOK) {
-        return false;
-    }
-    struct bits_run run = run_of(kernel, x, WORD);
+    struct bits_run run = run_of(kernel, x, k);
     run.ends_at_false = true;
     return run_packed(policy, &run, threads) && !run.has_false;
+}
+
+/* A few k decide matrices that are mostly true. */
+static bool is_decided_by_first_k(const struct policy *policy, const struct matmul_bits *kernel,
+                                  const struct product *x, int threads)
+{
+    const ptrdiff_t most = size_min(x->k / LOOK_AT_ONE_OF, WORD);
+    return x->k >= LEAST_K_TO_LOOK &&
+           (is_decided_by(policy, kernel, x, FEW_LOOKED_AT, threads) ||
+            (most >= 2 * FEW_LOOKED_AT && is_decided_by(policy, kernel, x, most, threads)));
 }
 
 static void run_directly(const struct matmul_bits *kernel, struct product x)
@@ -141,8 +151,25 @@ static bool is_few_dots(const struct product *x)
 static bool has_scattered_rows(const struct product *x)
 {
     return x->a.column_step != 1 && x->a.row_step != 1 && x->b.column_step == 1 &&
-           x->n >= SCATTERED_LEAST_COLUMNS && x->n <= WORD && x->k <= SCATTERED_MOST_SIDE &&
+           x->n >= LEAST_LINE && x->n <= WORD && x->k <= SCATTERED_MOST_SIDE &&
            x->m <= SCATTERED_MOST_SIDE;
+}
+
+bool matmul_bool_suits(const struct product *x, double muls)
+{
+    const bool has_lines = (x->b.column_step == 1 && x->n >= LEAST_LINE) ||
+                           (x->a.row_step == 1 && x->m >= LEAST_LINE) ||
+                           (x->a.column_step == 1 && x->b.row_step == 1);
+    return muls > SMALL_BOOL_MULS || (has_lines && x->m * x->n >= SMALL_BOOL_RESULTS);
+}
+
+/* Few columns become rows, unless rows of b are lines of memory that a kernel can use. */
+bool matmul_bool_wants_transposition(const struct product *x)
+{
+    const bool is_wide = x->n >= LEAST_LINE, is_direct = x->m <= MOST_DOT_ROWS;
+    const bool gains = x->a.column_step == 1 || x->a.row_step == 1; /* dots, or longer lines */
+    const bool suits = gains ? is_wide && is_direct : is_wide || is_direct;
+    return x->n < x->m && x->n <= MOST_DOT_ROWS && !(x->b.column_step == 1 && suits);
 }
 
 bool matmul_bool_is_direct(const struct product *x)
@@ -163,7 +190,7 @@ void matmul_bool(const struct policy *policy, const struct matmul_bits *kernel,
     struct bits_run run = run_of(kernel, x, x->k);
     if (is_few_dots(x)) {
         region_run_ranges(policy, threads, ceiling(x->n, CHUNK_COLUMNS), 0, dots, &run);
-    } else if (x->m <= MOST_DOT_ROWS || !(is_decided_by_first_word(policy, kernel, x, threads) ||
+    } else if (x->m <= MOST_DOT_ROWS || !(is_decided_by_first_k(policy, kernel, x, threads) ||
                                           run_packed(policy, &run, threads))) {
         run_directly(kernel, *x);
     }

@@ -7,6 +7,11 @@
 
 #include <stdbool.h>
 
+/* Whether kernels take less time than the inner loop, for so many multiplications. */
+bool matmul_bool_suits(const struct product *product, double muls);
+
+bool matmul_bool_wants_transposition(const struct product *product);
+
 /* Whether one call of the kernel does it, for a whole stack, too. */
 bool matmul_bool_is_direct(const struct product *product);
 

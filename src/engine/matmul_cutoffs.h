@@ -23,8 +23,9 @@ enum {
     /* Converting halves pays from so many multiplications, packing them from more. */
     TINY_HALF_MULS = 8, /* of few rows or columns, and for one sum */
     SMALL_HALF_MULS = 128,
-    SMALL_BOOL_MULS = 24 * 24 * 24, /* NumPy breaks off at the first true product */
-    SHORT_DOT = 32,                 /* elements of a vecdot below which vectors gain nothing */
+    SMALL_BOOL_MULS = 24 * 24 * 24,
+    SMALL_BOOL_RESULTS = 32,
+    SHORT_DOT = 32, /* elements of a vecdot below which vectors gain nothing */
     /* OpenBLAS stays on the calling thread up to here: above, its threads and ours would multiply. */
     SERIAL_BLAS_MULS = 64 * 64 * 64,
     SERIAL_BLAS_COMPLEX_MULS = 32 * 32 * 32,

@@ -41,7 +41,7 @@ static void pack_apart(size_t size, const struct tile *plane, ptrdiff_t plane_st
 {
     const ptrdiff_t row_bytes = plane->columns * (ptrdiff_t)size;
     const ptrdiff_t plane_bytes = plane->rows * row_bytes;
-    if (plane->rows < planes) {
+    if (plane->rows < planes || magnitude(plane_step) < magnitude(plane->row_step)) {
         struct tile tile = {plane->data, planes, plane->columns, plane_step, plane->column_step};
         for (ptrdiff_t r = 0; r < plane->rows; r++) {
             tile_pack_rows(size, &tile, to + r * row_bytes, plane_bytes);
@@ -199,7 +199,8 @@ static const char *find_new_output_end(const struct tiling *tiling)
         bytes *= nested->axis[i].n;
     }
     const struct nested_axis *axis = &nested->axis[nested->axes - 1];
-    const bool follow = tiling->columns == axis->n || axis->n * axis->step[out] == bytes;
+    const bool follow =
+        !tiling->planes_apart && (tiling->columns == axis->n || axis->n * axis->step[out] == bytes);
     const char *first = nested->data[out];
     return bytes >= POPULATE_FROM_BYTES && follow && !pages_are_there(first, first + bytes)
                ? first + bytes
@@ -292,7 +293,11 @@ static void run_tile(const struct tiled_call *call, struct packed *packed, ptrdi
     }
     const ptrdiff_t first = index * tiling->columns;
     if (joined) {
-        run_rows(nested->hook_data, &pieces, data, row_step, step, first, 1, elements);
+        const ptrdiff_t rows = tiling->planes_apart ? extent[0] : 1, n = elements / rows;
+        for (int op = 0; op < nested_operands(loop, nested); op++) {
+            row_step[op] = tiling->packed[op] ? n * step[op] : row[-1].step[op];
+        }
+        run_rows(nested->hook_data, &pieces, data, row_step, step, first, rows, n);
     } else {
         run_planes(tiling, &pieces, data, row_step, step, extent, first);
     }

@@ -187,13 +187,13 @@ static void pack_what_is_apart(struct tiling *tiling)
     const struct elementwise *loop = tiling->loop;
     const struct nested *nested = tiling->nested;
     const struct nested_axis *plane = &nested->axis[nested->axes - TILE_AXES];
+    const bool planes_join = tiling->planes > 1 && !tiling->planes_apart;
     for (int in = 0; in < nested_operands(loop, nested); in = nested_read_next(loop, in)) {
-        const bool is_apart =
-            nested->convert[in] != NULL || !is_joined(nested, in) ||
-            plane[2].step[in] != (ptrdiff_t)loop->item_size[in] ||
-            (tiling->planes > 1 && plane[0].step[in] != plane[1].n * plane[1].step[in]);
+        const bool is_apart = nested->convert[in] != NULL || !is_joined(nested, in) ||
+                              plane[2].step[in] != (ptrdiff_t)loop->item_size[in] ||
+                              (planes_join && plane[0].step[in] != plane[1].n * plane[1].step[in]);
         const bool is_one = in < loop->inputs && plane[1].step[in] == 0 && plane[2].step[in] == 0 &&
-                            (tiling->planes == 1 || plane[0].step[in] == 0);
+                            (!planes_join || plane[0].step[in] == 0);
         tiling->packed_once[in] = false;
         tiling->packed[in] = !is_one && (tiling->packed[in] || is_apart);
     }
@@ -210,6 +210,36 @@ static void pack_what_is_converted(struct tiling *tiling)
         const bool varies = nested->axis[nested->axes - 1].step[in] != 0;
         tiling->packed[in] =
             tiling->packed[in] || (is_short && varies && nested->convert[in] != NULL);
+    }
+}
+
+/* The axis along which an input lies closest if that is none of the last two; -1 if there is none. */
+static int find_planes_apart(const struct elementwise *loop, const struct nested *nested)
+{
+    const int last = nested->axes - 1;
+    for (int in = 0; in < nested_operands(loop, nested); in = nested_read_next(loop, in)) {
+        const int closest = closest_axis(nested, in, nested->axes);
+        if (closest >= 0 && closest < last - 1 && nested->axis[last].step[in] != 0 &&
+            nested->axis[closest].n >= LEAST_PACKED_ROWS &&
+            magnitude(nested->axis[closest].step[in]) <= MOST_NEAR_BYTES) {
+            return closest;
+        }
+    }
+    return -1;
+}
+
+/* Makes tiles reach over so few rows that there are several planes of them, in which that input is read line by
+ * line. */
+static void add_planes_apart(struct tiling *tiling, struct nested *nested, ptrdiff_t most)
+{
+    const int third = nested->axes - TILE_AXES;
+    const int apart = find_planes_apart(tiling->loop, nested);
+    if (apart >= 0 && tiling->planes < LEAST_PLANES_APART) {
+        swap_axes(nested, apart, third);
+        tiling->planes = size_min(nested->axis[third].n, MOST_PLANES_APART);
+        tiling->rows = size_max(
+            1, size_min(nested->axis[third + 1].n, most / (tiling->planes * tiling->columns)));
+        tiling->planes_apart = true;
     }
 }
 
@@ -268,6 +298,7 @@ static void cut_into_tiles(struct tiling *tiling, struct nested *nested, bool ma
     const bool across = choose_packed(tiling, may_pack);
     tiling->joined = may_pack && joins_rows(tiling);
     tiling->planes = 1;
+    tiling->planes_apart = false;
     bool packs = tiling->joined, packs_once = false;
     size_t largest_item = loop->item_size[loop->inputs];
     for (int in = 0; in < nested_operands(loop, nested); in = nested_read_next(loop, in)) {
@@ -285,6 +316,7 @@ static void cut_into_tiles(struct tiling *tiling, struct nested *nested, bool ma
     tiling->rows = size_min(row->n, most / tiling->columns);
     if (tiling->joined) {
         add_planes(tiling, nested, most);
+        add_planes_apart(tiling, nested, most);
         pack_what_is_apart(tiling);
     } else if (packs) {
         pack_what_is_converted(tiling);
@@ -316,7 +348,9 @@ static void order_axes_by_length(struct nested *nested, int out)
 static bool tiles_are_small(const struct tiling *tiling)
 {
     const ptrdiff_t elements = tiling_elements(tiling);
-    const ptrdiff_t calls = tiling->joined ? 1 : tiling->rows;
+    const ptrdiff_t calls = tiling->planes_apart ? tiling->planes
+                            : tiling->joined     ? 1
+                                                 : tiling->rows;
     const ptrdiff_t longest = tiling->nested->axis[longest_axis(tiling->nested)].n;
     bool packs = false;
     for (int op = 0; op < nested_operands(tiling->loop, tiling->nested); op++) {
@@ -345,7 +379,8 @@ void tiling_make(struct elementwise *loop, struct nested *nested, struct tiling 
     if (across >= 0 && (is_small || !packs || rows_are_short(tiling))) {
         order_axes_by_output(nested, loop->inputs);
         cut_into_tiles(tiling, nested, true);
-        const bool gains = tiling->joined && (!packs || tiling->planes > tiling->rows);
+        const bool gains =
+            tiling->joined && (!packs || tiling->planes_apart || tiling->planes > tiling->rows);
         if (!gains && !is_small) {
             order_axes_by_input(loop, nested);
             cut_into_tiles(tiling, nested, true);
