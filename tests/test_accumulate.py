@@ -428,7 +428,14 @@ def test_running_results_of_integers(name, dtype):
     rng, limits = np.random.default_rng(ord(dtype)), np.iinfo(dtype)
     for shape in [(3001,), (40, 66), (7, 333), (300, 9)]:
         x = rng.integers(limits.min, limits.max, (*shape[:-1], 2 * shape[-1]), dtype, True)
-        for operand in (x, x[..., ::2], x[..., ::-1]):
+        rising = np.sort(x)
+        falling = rising[..., ::-1].copy()
+        bits = rng.integers(0, limits.bits, x.shape).astype(dtype)
+        rare = (rng.random(x.shape) < 0.02).astype(dtype) << bits
+        for operand in (x, x[..., ::2], x[..., ::-1], rising, falling, rare, ~rare):
             ours = getattr(nc, name).accumulate(operand, axis=-1)
             theirs = getattr(np, name).accumulate(operand, axis=-1)
             assert same_bits(ours, theirs) and ours.strides == theirs.strides
+            in_place = operand.copy()
+            getattr(nc, name).accumulate(in_place, axis=-1, out=in_place)
+            assert same_bits(in_place, theirs)

@@ -1,8 +1,9 @@
 /* The last result stays in a register: NumPy's loops read it back from memory, which takes longer than the
- * operation. One version for all instruction sets: each operation waits for the one before. */
+ * operation. One version for all instruction sets: each operation waits for the one before, but for the scans, in
+ * which vectors of 16 bytes serve all of them. */
 #include "running.h"
 
-#include <string.h>
+#include "kernels/vector.h"
 
 /* `value` is that of `last` and `next`, in a register as wide as `wide`: of narrower integers each operation would
  * extend one anew; as a bool any byte is 0 or 1. */
@@ -38,6 +39,61 @@
         }                                                                                          \
     }
 
+/* ---- scans ---- */
+
+/* Zero is neutral to all of them: with `flip`, which XOR applies before and after, the maximum of unsigned integers
+ * becomes that of signed ones, or the minimum, and `or` becomes `and`. */
+enum scan { SCAN_MAXIMUM, SCAN_OR, SCAN_XOR };
+
+enum { SCAN_BYTES = 16 };
+typedef uint8_t scan_bytes __attribute__((vector_size(SCAN_BYTES)));
+
+/* Later by so many bytes; zeros precede. */
+INLINE scan_bytes shifted(scan_bytes v, int bytes)
+{
+    const scan_bytes zeros = {0};
+    switch (bytes) {
+    case 1:
+        return __builtin_shufflevector(zeros, v, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27,
+                                       28, 29, 30);
+    case 2:
+        return __builtin_shufflevector(zeros, v, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26,
+                                       27, 28, 29);
+    case 4:
+        return __builtin_shufflevector(zeros, v, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24,
+                                       25, 26, 27);
+    default:
+        return __builtin_shufflevector(zeros, v, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
+                                       21, 22, 23);
+    }
+}
+
+#define SCANNED uint8_t
+#define LAST 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15
+#include "scan_template.h"
+#define SCANNED uint16_t
+#define LAST 7, 7, 7, 7, 7, 7, 7, 7
+#include "scan_template.h"
+#define SCANNED uint32_t
+#define LAST 3, 3, 3, 3
+#include "scan_template.h"
+
+/* name_each() computes what is left, or lies apart. */
+#define SCAN(name, type, op, flip, is_bool)                                                        \
+    static void name(char *const data[], const ptrdiff_t step[], ptrdiff_t n)                      \
+    {                                                                                              \
+        ptrdiff_t done = 0;                                                                        \
+        if (step[1] == sizeof(type) && step[2] == sizeof(type)) {                                  \
+            done = scan_of_##type(op, (type)(flip), is_bool, data, n);                             \
+        }                                                                                          \
+        if (done < n) {                                                                            \
+            char *out = data[2] + done * step[2];                                                  \
+            char *const left[] = {done > 0 ? out - step[2] : data[0], data[1] + done * step[1],    \
+                                  out};                                                            \
+            name##_each(left, step, n - done);                                                     \
+        }                                                                                          \
+    }
+
 // clang-format off
 RUNNING(add_float, float, float, last + next)
 RUNNING(add_double, double, double, last + next)
@@ -50,16 +106,44 @@ typedef uint32_t wide_uint32;
 typedef int64_t wide_int64;
 typedef uint64_t wide_uint64;
 #define INTEGERS(DO) DO(int8) DO(int16) DO(int32) DO(int64) DO(uint8) DO(uint16) DO(uint32) DO(uint64)
-#define RUNNING_INTEGERS(dtype)                                                                    \
-    RUNNING(maximum_##dtype, dtype##_t, wide_##dtype, next > last ? next : last)                   \
-    RUNNING(minimum_##dtype, dtype##_t, wide_##dtype, next < last ? next : last)                   \
-    RUNNING(bitwise_or_##dtype, dtype##_t, wide_##dtype, last | next)                              \
-    RUNNING(bitwise_and_##dtype, dtype##_t, wide_##dtype, last & next)                             \
-    RUNNING(bitwise_xor_##dtype, dtype##_t, wide_##dtype, last ^ next)
-INTEGERS(RUNNING_INTEGERS)
-RUNNING(or_bool, uint8_t, bool, last | next)
-RUNNING(and_bool, uint8_t, bool, last & next)
-RUNNING(xor_bool, uint8_t, bool, last ^ next)
+#define RUNNING_EXTREMA(dtype, each)                                                               \
+    RUNNING(maximum_##dtype##each, dtype##_t, wide_##dtype, next > last ? next : last)             \
+    RUNNING(minimum_##dtype##each, dtype##_t, wide_##dtype, next < last ? next : last)
+#define RUNNING_BITS(dtype, each)                                                                  \
+    RUNNING(bitwise_or_##dtype##each, dtype##_t, wide_##dtype, last | next)                        \
+    RUNNING(bitwise_and_##dtype##each, dtype##_t, wide_##dtype, last & next)                       \
+    RUNNING(bitwise_xor_##dtype##each, dtype##_t, wide_##dtype, last ^ next)
+#define SCANNED_EXTREMA(dtype, type, least)                                                        \
+    RUNNING_EXTREMA(dtype, _each)                                                                  \
+    SCAN(maximum_##dtype, type, SCAN_MAXIMUM, least, false)                                     \
+    SCAN(minimum_##dtype, type, SCAN_MAXIMUM, ~(least), false)
+#define SCANNED_BITS(dtype, type)                                                                  \
+    RUNNING_BITS(dtype, _each)                                                                     \
+    SCAN(bitwise_or_##dtype, type, SCAN_OR, 0, false)                                           \
+    SCAN(bitwise_and_##dtype, type, SCAN_OR, ~0U, false)                                        \
+    SCAN(bitwise_xor_##dtype, type, SCAN_XOR, 0, false)
+SCANNED_EXTREMA(int8, uint8_t, 0x80U)
+SCANNED_EXTREMA(uint8, uint8_t, 0U)
+SCANNED_EXTREMA(int16, uint16_t, 0x8000U)
+SCANNED_EXTREMA(uint16, uint16_t, 0U)
+RUNNING_EXTREMA(int32, )
+RUNNING_EXTREMA(uint32, )
+RUNNING_EXTREMA(int64, )
+RUNNING_EXTREMA(uint64, )
+SCANNED_BITS(int8, uint8_t)
+SCANNED_BITS(uint8, uint8_t)
+SCANNED_BITS(int16, uint16_t)
+SCANNED_BITS(uint16, uint16_t)
+SCANNED_BITS(int32, uint32_t)
+SCANNED_BITS(uint32, uint32_t)
+RUNNING_BITS(int64, )
+RUNNING_BITS(uint64, )
+RUNNING(or_bool_each, uint8_t, bool, last | next)
+RUNNING(and_bool_each, uint8_t, bool, last & next)
+RUNNING(xor_bool_each, uint8_t, bool, last ^ next)
+SCAN(or_bool, uint8_t, SCAN_OR, 0, true)
+SCAN(and_bool, uint8_t, SCAN_OR, 1, true)
+SCAN(xor_bool, uint8_t, SCAN_XOR, 0, true)
 // clang-format on
 
 static const struct {
