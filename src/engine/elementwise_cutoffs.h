@@ -60,9 +60,10 @@ enum {
      * `python benchmarks/compare.py --match where=` */
     MASKED_RUN_ELEMENTS = 28,
     MASKED_GATHERED_ELEMENTS = 2,
-    /* Nothing is packed where at most one element in so many is true, as a row tells that is not shorter: each row
-     * takes a call then. `python benchmarks/random_calls.py` */
+    /* Nothing is packed where at most one element in so many is true, as a row tells that is not shorter, or rows of
+     * a mask that are one: each row with a true element takes a call then. `python benchmarks/random_calls.py` */
     SPARSE_ONE_OF = 16,
+    SPARSE_ONE_OF_ROWS = 128, /* if only rows are copied */
     SPARSE_LOOKED_AT = 256,
     SPARSE_FROM_ELEMENTS = 128,
     /* Of fewer rows, an input across the output is read as it lies: its lines are needed as often as there are

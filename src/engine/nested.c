@@ -152,10 +152,18 @@ static void run_rows(void *hook_data, const struct pieces *pieces, char *data[],
     for (int op = 0; op < loop->operands; op++) {
         whole = whole && pieces->convert[op] == NULL;
     }
+    const int mask = loop->operands;
+    const bool skips = pieces->is_sparse && row_step[mask] == n * step[mask];
     if (hooks != NULL) {
         hooks->before_chunk(hook_data);
     }
     for (ptrdiff_t r = 0; r < rows; r++) {
+        if (skips) { /* to a row with a true element */
+            r = find_bool_from(true, data[mask], step[mask], r * n, rows * n) / n;
+            if (r == rows) {
+                break;
+            }
+        }
         char *row[PIECES_MOST_OPERANDS];
         for (int op = 0; op < loop->operands + pieces->is_masked; op++) {
             row[op] = data[op] + r * row_step[op];
@@ -240,16 +248,17 @@ static bool seems_sparse(const struct tiling *tiling, char *const data[],
                          const ptrdiff_t extent[TILE_AXES])
 {
     const struct nested *nested = tiling->nested;
-    if (!nested->is_masked || !packs_elements(tiling)) {
-        return false;
-    }
     const int mask = tiling->loop->operands;
     const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
     const bool rows_join =
         row->step[mask] == column->n * column->step[mask] && extent[2] == column->n;
+    if (!nested->is_masked || !(rows_join || packs_elements(tiling))) {
+        return false;
+    }
+    const int one_of = packs_elements(tiling) ? SPARSE_ONE_OF : SPARSE_ONE_OF_ROWS;
     const ptrdiff_t n = size_min(rows_join ? extent[1] * extent[2] : extent[2], SPARSE_LOOKED_AT);
     return n >= SPARSE_FROM_ELEMENTS &&
-           count_true(data[mask], column->step[mask], n).count * SPARSE_ONE_OF <= n;
+           count_true(data[mask], column->step[mask], n).count * one_of <= n;
 }
 
 static void run_tile(const struct tiled_call *call, struct packed *packed, ptrdiff_t index)
