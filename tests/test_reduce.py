@@ -296,6 +296,28 @@ def same_but_for_nans(a, b):
 
 
 @pytest.mark.usefixtures("policy")
+@pytest.mark.parametrize("byte", [0, 1, 2])
+@pytest.mark.parametrize(
+    "name",
+    ["logical_or", "logical_and", "maximum", "fmin", "bitwise_or", "bitwise_and", "bitwise_xor"],
+)
+def test_repeated_bools_of_any_bytes(name, byte):
+    """Of several, a loop makes 0 or 1; a single one stays as it is, unless it is combined with an identity."""
+    for shape in (1, 7), (7, 1), (1, 1), (5, 1_300), (1, 9_000):
+        x = np.full(shape, byte, np.uint8).view(bool)
+        x[:, shape[1] // 2 :: 2] = False
+        for repeats in (1, 2, 700):
+            for operand in (
+                np.broadcast_to(x, (repeats, *shape)),
+                np.broadcast_to(x[:, None], (shape[0], repeats, shape[1])),
+                np.broadcast_to(x[..., None], (*shape, min(repeats, 99))),
+            ):
+                for axis in (0, 1, 2, (0, 1), None):
+                    ours, theirs = (getattr(f, name).reduce(operand, axis) for f in (nc, np))
+                    assert same_bits(np.asarray(ours), np.asarray(theirs)), (shape, repeats, axis)
+
+
+@pytest.mark.usefixtures("policy")
 @pytest.mark.parametrize("seed", range(6))
 def test_operations_without_order_are_numpys(seed, reductions):
     rng = np.random.default_rng(seed)

@@ -31,8 +31,10 @@ enum {
      * Rows of the output that are shorter are joined to one row for each tile: */
     JOIN_ROWS_BELOW_BYTES = 2048,
     JOIN_ROWS_BELOW_BYTES_IF_PACKED = 256,     /* if an input must be packed anew for each tile */
-    JOIN_ROWS_BELOW_BYTES_IF_CONVERTED = 1024, /* or gathered, see below */
-    /* Smaller items whose elements lie apart are worth as much: vectors hold many of them. */
+    JOIN_ROWS_BELOW_BYTES_IF_CONVERTED = 1024,
+    /* If one is gathered beside another that is converted. Smaller items are worth as much as converted ones:
+     * vectors hold many of them. */
+    JOIN_ROWS_BELOW_BYTES_IF_GATHERED = 512,
     GATHERED_BELOW_ITEM_BYTES = 4,
     /* Of tiles that are packed, rows that are converted, if they are shorter, are packed first, too.
      * `python benchmarks/random_calls.py` */

@@ -120,11 +120,11 @@ static bool rows_are_short(const struct tiling *tiling)
     return !tiling->joined && tiling->columns * size < longest_packed(tiling);
 }
 
-/* Whether an input differs between tiles. */
-static bool varies_outside(const struct nested *nested, int in)
+/* Whether an operand differs between tiles. */
+static bool varies_outside(const struct nested *nested, int op)
 {
     for (int i = 0; i < nested->axes - 2; i++) {
-        if (nested->axis[i].n > 1 && nested->axis[i].step[in] != 0) {
+        if (nested->axis[i].n > 1 && nested->axis[i].step[op] != 0) {
             return true;
         }
     }
@@ -139,19 +139,24 @@ static bool joins_rows(const struct tiling *tiling)
     const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
     const int out = loop->inputs;
     const ptrdiff_t packed = longest_packed(tiling);
+    const ptrdiff_t bytes = row->n * column->n * (ptrdiff_t)loop->item_size[out];
+    const bool is_one_of_many = bytes < JOINED_TILE_BYTES && varies_outside(nested, out);
     ptrdiff_t longest = JOIN_ROWS_BELOW_BYTES;
     for (int in = 0; in < nested_operands(loop, nested); in = nested_read_next(loop, in)) {
         const ptrdiff_t size = (ptrdiff_t)loop->item_size[in], step = column->step[in];
-        if (tiling->packed[in]) {
-            continue;
+        if (tiling->packed[in] || (is_one_of_many && !varies_outside(nested, in))) {
+            continue; /* what all tiles read is packed for the first of them */
         }
         if (row->step[in] == 0) {
-            /* One element in each tile, but another one, is packed for each. */
-            longest = step == 0 && varies_outside(nested, in) ? size_min(longest, packed) : longest;
+            /* One element in each plane, but another one, is packed for each tile. */
+            const bool has_planes = bytes < JOIN_ROWS_BELOW_BYTES;
+            longest = step == 0 && has_planes && varies_outside(nested, in)
+                          ? size_min(longest, packed)
+                          : longest;
         } else if (nested->convert[in] == NULL && step != 0 && step != size) {
             longest = size_min(longest, size < GATHERED_BELOW_ITEM_BYTES
                                             ? JOIN_ROWS_BELOW_BYTES_IF_CONVERTED
-                                            : packed);
+                                            : size_min(packed, JOIN_ROWS_BELOW_BYTES_IF_GATHERED));
         } else if (!is_joined(nested, in)) {
             longest = size_min(longest, packed);
         }
@@ -249,14 +254,15 @@ static void add_planes(struct tiling *tiling, struct nested *nested, ptrdiff_t m
     const int out = tiling->loop->inputs, third = nested->axes - TILE_AXES;
     const struct nested_axis *row = &nested->axis[third + 1];
     const ptrdiff_t elements = tiling->rows * tiling->columns;
-    if (tiling->rows < row->n ||
-        elements * (ptrdiff_t)tiling->loop->item_size[out] >= JOIN_ROWS_BELOW_BYTES) {
+    const bool is_short =
+        elements * (ptrdiff_t)tiling->loop->item_size[out] < JOIN_ROWS_BELOW_BYTES;
+    if (tiling->rows < row->n || (tiling->joined && !is_short)) {
         return;
     }
     for (int i = third; i >= 0; i--) {
         if (nested->axis[i].n > 1 && nested->axis[i].step[out] == row->n * row->step[out]) {
             swap_axes(nested, i, third);
-            tiling->planes = size_min(nested->axis[third].n, most / elements);
+            tiling->planes = size_min(nested->axis[third].n, size_max(most / elements, 1));
             return;
         }
     }
@@ -320,6 +326,8 @@ static void cut_into_tiles(struct tiling *tiling, struct nested *nested, bool ma
         pack_what_is_apart(tiling);
     } else if (packs) {
         pack_what_is_converted(tiling);
+    } else if (!packs_once) {
+        add_planes(tiling, nested, most);
     }
     order_tiles(tiling);
 }

@@ -69,7 +69,7 @@ struct reduction_kernel {
     bool zeros_tie;        /* which zero results depends on the order, where there are both */
     bool sums_are_results; /* store() copies */
     bool repeats;          /* an element that is there already changes nothing */
-    bool alone_changes;    /* one element may not be its own result: gcd(0, -3) */
+    bool alone_changes;    /* one element may not be its own result: gcd(0, -3); bools */
     bool gets_cheaper;     /* the more elements a result is of, the less the next one takes: gcd */
     const struct conversion_kernel *conversions; /* up to a row of NULL; NULL: there are none */
     /* `count` reductions of n > 0 elements each, which begin `next` bytes apart. `from_memory`: the operand

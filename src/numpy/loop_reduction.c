@@ -121,18 +121,19 @@ static const struct operation {
     int final; /* of bools: what ends a search; -1: nothing */
     bool ties; /* of zeros: which of both is NumPy's result depends on its order */
     bool repeats, from_zero;
-    bool alone_changes, gets_cheaper;
+    const char *alone_changes; /* kinds; NULL: of none */
+    bool gets_cheaper;
 } operations[] = {
     {"maximum", "biuf", .final = 1, .ties = true, .repeats = true},
     {"minimum", "biuf", .final = 0, .ties = true, .repeats = true},
     {"fmax", "biuf", .final = 1, .ties = true, .repeats = true},
     {"fmin", "biuf", .final = 0, .ties = true, .repeats = true},
-    {"logical_or", "b", .final = 1, .repeats = true},
-    {"logical_and", "b", .final = 0, .repeats = true},
-    {"bitwise_or", "biu", .final = 1, .repeats = true},
-    {"bitwise_and", "biu", .final = 0, .repeats = true},
-    {"bitwise_xor", "biu", .final = -1, .from_zero = true},
-    {"gcd", "iu", .final = -1, .alone_changes = true, .gets_cheaper = true},
+    {"logical_or", "b", .final = 1, .repeats = true, .alone_changes = "b"},
+    {"logical_and", "b", .final = 0, .repeats = true, .alone_changes = "b"},
+    {"bitwise_or", "biu", .final = 1, .repeats = true, .alone_changes = "b"},
+    {"bitwise_and", "biu", .final = 0, .repeats = true, .alone_changes = "b"},
+    {"bitwise_xor", "biu", .final = -1, .from_zero = true, .alone_changes = "b"},
+    {"gcd", "iu", .final = -1, .alone_changes = "i", .gets_cheaper = true},
 };
 
 static const struct operation *operation_of(const char *name)
@@ -166,7 +167,8 @@ bool loop_reduction_of_row(struct loop_reduction *reduction, const PyUFuncObject
         .kernel.any_order = true,
         .kernel.sums_are_results = true,
         .kernel.repeats = operation->repeats,
-        .kernel.alone_changes = operation->alone_changes && dtype.kind == 'i',
+        .kernel.alone_changes = operation->alone_changes != NULL &&
+                                strchr(operation->alone_changes, dtype.kind) != NULL,
         .kernel.gets_cheaper = operation->gets_cheaper,
         .kernel.final = dtype.kind == 'b' ? operation->final : -1,
         .kernel.zeros_tie = dtype.kind == 'f' && operation->ties,

@@ -45,11 +45,11 @@ static bool is_broadcast(PyArrayObject *array, const bool but_for[])
     return false;
 }
 
-/* Whether what an axis repeats is reduced once. Not of floats, whose order decides between zeros, nor of bools: loops
- * make those true that are neither 0 nor 1. */
+/* Whether what an axis repeats is reduced once, bools twice: loops make those true that are neither 0 nor 1. Not of
+ * floats, whose order decides between zeros. */
 static bool skips_repeated(const struct reduction_kernel *kernel)
 {
-    return kernel->repeats && !kernel->zeros_tie && kernel->kind != 'b';
+    return kernel->repeats && !kernel->zeros_tie;
 }
 
 /* NULL if there is none: if it may lose more than the last bits, for example. */
@@ -175,9 +175,10 @@ static bool join_axes(struct axes *joined, struct reduction_plan *plan, const in
             plan->reduction.data += (next.n - 1) * next.step;
             next.step = -next.step;
         }
-        const bool changes =
-            !(is_reduced && next.step == 0 && skips_repeated(plan->reduction.kernel));
-        if (changes && !axes_join(joined, next)) {
+        if (is_reduced && next.step == 0 && skips_repeated(plan->reduction.kernel)) {
+            next.n = Py_MIN(next.n, plan->reduction.kernel->kind == 'b' ? 2 : 1);
+        }
+        if (!axes_join(joined, next)) {
             return false;
         }
     }
@@ -326,6 +327,7 @@ static const char *why_not_axes(struct reduction_plan *plan, const struct reduct
     }
     if (is_copy && plan->reduction.kernel->alone_changes) { /* onto the identity */
         memset(&plan->start, 0, sizeof plan->start);
+        plan->start.bytes[0] = plan->reduction.kernel->final == 0; /* of bools, `and` */
         plan->has_start = plan->reduction.onto = true;
     }
     if (is_short || is_copy) {
