@@ -275,7 +275,10 @@ static void split_segments(struct segment_split *split, ptrdiff_t average)
             size_min(axis.n, size_max(block_bytes / (average * item) / line, 1) * line);
     }
     const ptrdiff_t bytes = split->columns * (average * item + REDUCTION_SEGMENT_BYTES);
-    split->range = size_min(size_max(block_bytes / bytes, 1), segments->count);
+    /* Whole lines are read in the order of memory. */
+    const bool are_whole = !are_columns && line_bytes <= block_bytes;
+    split->range =
+        are_whole ? segments->count : size_min(size_max(block_bytes / bytes, 1), segments->count);
     if (segments->policy->small_blocks && threads > 1) {
         split->range = size_min(split->range, 2);
         split->columns = size_min(split->columns, ROWS_FROM_COLUMNS);
