@@ -14,7 +14,8 @@
 enum {
     MOST_STACK_AXES = 8,
     LONG_STACK = 16,       /* products that are worth one plan, */
-    LONG_STACK_MULS = 512, /* or multiplications of all together */
+    LONG_STACK_MULS = 512, /* or multiplications of all together, */
+    FEW_BOOLS = 4,         /* where so many decide a sum */
 };
 
 _Thread_local unsigned long long matmul_calls;
@@ -244,7 +245,8 @@ static bool stays_last(const struct gufunc_loop *loop, const struct product *pro
                        const struct stack_axis *last, const struct stack_axis *longest)
 {
     const struct product inner = along(product, last), stack = along(product, longest);
-    const double muls = (double)inner.m * (double)inner.k * (double)inner.n;
+    const npy_intp k = loop->type == NPY_BOOL ? Py_MIN(inner.k, FEW_BOOLS) : inner.k;
+    const double muls = (double)inner.m * (double)k * (double)inner.n;
     return (double)last->n * muls >= LONG_STACK_MULS &&
            (!is_shared_out(loop, &stack) || is_shared_out(loop, &inner));
 }
