@@ -45,7 +45,7 @@
  * becomes that of signed ones, or the minimum, and `or` becomes `and`. */
 enum scan { SCAN_MAXIMUM, SCAN_OR, SCAN_XOR };
 
-enum { SCAN_BYTES = 16 };
+enum { SCAN_BYTES = 16, GATHERED_BYTES = 512, GATHERED_BELOW_ITEM_BYTES = 4 };
 typedef uint8_t scan_bytes __attribute__((vector_size(SCAN_BYTES)));
 
 /* Later by so many bytes; zeros precede. */
@@ -83,8 +83,9 @@ INLINE scan_bytes shifted(scan_bytes v, int bytes)
     static void name(char *const data[], const ptrdiff_t step[], ptrdiff_t n)                      \
     {                                                                                              \
         ptrdiff_t done = 0;                                                                        \
-        if (step[1] == sizeof(type) && step[2] == sizeof(type)) {                                  \
-            done = scan_of_##type(op, (type)(flip), is_bool, data, n);                             \
+        const bool gains = step[1] == sizeof(type) || sizeof(type) < GATHERED_BELOW_ITEM_BYTES;    \
+        if (step[2] == sizeof(type) && gains) {                                                    \
+            done = scan_of_##type(op, (type)(flip), is_bool, data, step[1], n);                    \
         }                                                                                          \
         if (done < n) {                                                                            \
             char *out = data[2] + done * step[2];                                                  \

@@ -25,18 +25,39 @@ INLINE vector name(combine)(enum scan op, vector a, vector b)
     return (a & is_larger) | (b & ~is_larger);
 }
 
+NOINLINE void name(gather)(const char *in, ptrdiff_t step, ptrdiff_t n, SCANNED *gathered)
+{
+#pragma GCC unroll 4
+    for (ptrdiff_t k = 0; k < n; k++) {
+        gathered[k] = *(const SCANNED *)(in + k * step);
+    }
+}
+
 /* Each lane is combined with the one before, these pairs with the pairs before them, and so on; all of them with what
- * precedes the vector: only that waits for the vector before. Returns how many elements are done. */
+ * precedes the vector: only that waits for the vector before. The output is contiguous. Returns how many elements are
+ * done. */
 INLINE ptrdiff_t name(scan_of)(enum scan op, SCANNED flip, bool is_bool, char *const data[],
-                               ptrdiff_t n)
+                               ptrdiff_t step, ptrdiff_t n)
 {
     const SCANNED first = *(const SCANNED *)data[0];
     vector before = {0};
     before += (SCANNED)((is_bool ? first != 0 : first) ^ flip);
     const ptrdiff_t bytes = n * (ptrdiff_t)sizeof(SCANNED) / SCAN_BYTES * SCAN_BYTES;
+    SCANNED gathered[GATHERED_BYTES / sizeof(SCANNED)];
     for (ptrdiff_t at = 0; at < bytes; at += SCAN_BYTES) {
+        const char *from = data[1] + at;
+        if (step != sizeof(SCANNED)) {
+            const ptrdiff_t in = at % GATHERED_BYTES, left = bytes - at;
+            if (in == 0) {
+                name(gather)(data[1] + at / (ptrdiff_t)sizeof(SCANNED) * step, step,
+                             (left < GATHERED_BYTES ? left : GATHERED_BYTES) /
+                                 (ptrdiff_t)sizeof(SCANNED),
+                             gathered);
+            }
+            from = (const char *)gathered + in;
+        }
         vector v;
-        memcpy(&v, data[1] + at, sizeof v);
+        memcpy(&v, from, sizeof v);
         v = (is_bool ? (vector)(v != 0) & 1 : v) ^ flip;
         for (int by = sizeof(SCANNED); by < SCAN_BYTES; by *= 2) {
             v = name(combine)(op, v, (vector)shifted((scan_bytes)v, by));
