@@ -30,7 +30,7 @@ enum {
     /* Operands in several dimensions, all by `python benchmarks/compare.py --worst`.
      * Rows of the output that are shorter are joined to one row for each tile: */
     JOIN_ROWS_BELOW_BYTES = 2048,
-    JOIN_ROWS_BELOW_BYTES_IF_PACKED = 256,     /* if an input must be packed anew for each tile */
+    JOIN_ROWS_BELOW_BYTES_IF_PACKED = 256, /* if an input must be packed anew for each tile */
     JOIN_ROWS_BELOW_BYTES_IF_CONVERTED = 1024,
     /* If one is gathered beside another that is converted. Smaller items are worth as much as converted ones:
      * vectors hold many of them. */

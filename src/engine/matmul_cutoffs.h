@@ -23,6 +23,7 @@ enum {
     /* Converting halves pays from so many multiplications, packing them from more. */
     TINY_HALF_MULS = 8, /* of few rows or columns, and for one sum */
     SMALL_HALF_MULS = 128,
+    /* NumPy breaks off at the first true product; kernels that find several elements in a line pay earlier. */
     SMALL_BOOL_MULS = 24 * 24 * 24,
     SMALL_BOOL_RESULTS = 32,
     SHORT_DOT = 32, /* elements of a vecdot below which vectors gain nothing */

@@ -131,6 +131,15 @@ static bool varies_outside(const struct nested *nested, int op)
     return false;
 }
 
+static ptrdiff_t largest_item(const struct elementwise *loop, const struct nested *nested)
+{
+    size_t largest = loop->item_size[loop->inputs];
+    for (int in = 0; in < nested_operands(loop, nested); in = nested_read_next(loop, in)) {
+        largest = loop->item_size[in] > largest ? loop->item_size[in] : largest;
+    }
+    return (ptrdiff_t)largest;
+}
+
 /* Whether the rows of a tile become one. */
 static bool joins_rows(const struct tiling *tiling)
 {
@@ -139,8 +148,9 @@ static bool joins_rows(const struct tiling *tiling)
     const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
     const int out = loop->inputs;
     const ptrdiff_t packed = longest_packed(tiling);
-    const ptrdiff_t bytes = row->n * column->n * (ptrdiff_t)loop->item_size[out];
-    const bool is_one_of_many = bytes < JOINED_TILE_BYTES && varies_outside(nested, out);
+    const ptrdiff_t elements = row->n * column->n, out_size = (ptrdiff_t)loop->item_size[out];
+    const bool is_one_of_many =
+        elements * largest_item(loop, nested) < JOINED_TILE_BYTES && varies_outside(nested, out);
     ptrdiff_t longest = JOIN_ROWS_BELOW_BYTES;
     for (int in = 0; in < nested_operands(loop, nested); in = nested_read_next(loop, in)) {
         const ptrdiff_t size = (ptrdiff_t)loop->item_size[in], step = column->step[in];
@@ -149,7 +159,7 @@ static bool joins_rows(const struct tiling *tiling)
         }
         if (row->step[in] == 0) {
             /* One element in each plane, but another one, is packed for each tile. */
-            const bool has_planes = bytes < JOIN_ROWS_BELOW_BYTES;
+            const bool has_planes = elements * out_size < JOIN_ROWS_BELOW_BYTES;
             longest = step == 0 && has_planes && varies_outside(nested, in)
                           ? size_min(longest, packed)
                           : longest;
@@ -161,8 +171,7 @@ static bool joins_rows(const struct tiling *tiling)
             longest = size_min(longest, packed);
         }
     }
-    return row->n > 1 && is_joined(nested, out) &&
-           column->n * (ptrdiff_t)loop->item_size[out] < longest;
+    return row->n > 1 && is_joined(nested, out) && column->n * out_size < longest;
 }
 
 /* Chooses what is packed; returns whether anything lies across. */
@@ -306,18 +315,17 @@ static void cut_into_tiles(struct tiling *tiling, struct nested *nested, bool ma
     tiling->planes = 1;
     tiling->planes_apart = false;
     bool packs = tiling->joined, packs_once = false;
-    size_t largest_item = loop->item_size[loop->inputs];
+    const ptrdiff_t item = largest_item(loop, nested);
     for (int in = 0; in < nested_operands(loop, nested); in = nested_read_next(loop, in)) {
         packs = packs || (tiling->packed[in] && !tiling->packed_once[in]);
         packs_once = packs_once || tiling->packed_once[in];
-        largest_item = loop->item_size[in] > largest_item ? loop->item_size[in] : largest_item;
     }
     const ptrdiff_t bytes = tiling->joined ? JOINED_TILE_BYTES : PACKED_TILE_BYTES;
-    const ptrdiff_t most = packs || across ? bytes / (ptrdiff_t)largest_item : TILE_ELEMENTS;
+    const ptrdiff_t most = packs || across ? bytes / item : TILE_ELEMENTS;
     tiling->columns = size_min(column->n, tiling->joined ? most
                                           : packs        ? PACKED_TILE_COLUMNS
                                           : across ? size_max(UNPACKED_TILE_COLUMNS, most / row->n)
-                                          : packs_once ? PACKED_ROW_BYTES / (ptrdiff_t)largest_item
+                                          : packs_once ? PACKED_ROW_BYTES / item
                                                        : most);
     tiling->rows = size_min(row->n, most / tiling->columns);
     if (tiling->joined) {
@@ -358,7 +366,7 @@ static bool tiles_are_small(const struct tiling *tiling)
     const ptrdiff_t elements = tiling_elements(tiling);
     const ptrdiff_t calls = tiling->planes_apart ? tiling->planes
                             : tiling->joined     ? 1
-                                                 : tiling->rows;
+                                                 : tiling->planes * tiling->rows;
     const ptrdiff_t longest = tiling->nested->axis[longest_axis(tiling->nested)].n;
     bool packs = false;
     for (int op = 0; op < nested_operands(tiling->loop, tiling->nested); op++) {

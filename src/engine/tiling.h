@@ -15,7 +15,7 @@ struct tiling {
     bool packed[PIECES_MOST_OPERANDS], packed_once[PIECES_MOST_OPERANDS];
     bool joined;       /* the rows of a tile are one, or those of each plane: */
     bool planes_apart; /* an input lies closest along the planes, which do not follow each other */
-    /* A tile's, at most. Several planes, and so several rows of a plane, only if they are joined. */
+    /* A tile's, at most. Several planes only if their rows are joined, or nothing is packed. */
     ptrdiff_t planes, rows, columns;
     /* Tiles by axis, the fastest first: those that follow each other in the output. */
     int steps;
