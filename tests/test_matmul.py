@@ -333,8 +333,8 @@ def scattered(matrix):
 
 @pytest.mark.parametrize("density", [0.95, 0.5, 0.03, 0.0])
 def test_bools_that_lie_apart(density):
-    """More columns, and more k, than are decided at once; and so few that all are. The first k decide all of a
-    product, or all but one row."""
+    """More columns, and more k, than are decided at once; and so few that all are. The first k
+    decide all of a product, or all but one row."""
     rng = np.random.default_rng(7)
     shapes = [(4, 34, 385), (2, 300, 600), (1, 9, 258), (32, 82, 17), (40, 300, 64), (20, 256, 9)]
     shapes += [(37, 24, 70), (8, 8, 8), (12, 17, 10), (10, 17, 12), (60, 5, 3), (3, 5, 60)]

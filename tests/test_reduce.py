@@ -302,7 +302,7 @@ def same_but_for_nans(a, b):
     ["logical_or", "logical_and", "maximum", "fmin", "bitwise_or", "bitwise_and", "bitwise_xor"],
 )
 def test_repeated_bools_of_any_bytes(name, byte):
-    """Of several, a loop makes 0 or 1; a single one stays as it is, unless it is combined with an identity."""
+    """Of several, a loop makes 0 or 1; a single one stays as it is, unless there is an identity."""
     for shape in (1, 7), (7, 1), (1, 1), (5, 1_300), (1, 9_000):
         x = np.full(shape, byte, np.uint8).view(bool)
         x[:, shape[1] // 2 :: 2] = False
