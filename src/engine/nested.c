@@ -248,11 +248,14 @@ static bool seems_sparse(const struct tiling *tiling, char *const data[],
                          const ptrdiff_t extent[TILE_AXES])
 {
     const struct nested *nested = tiling->nested;
+    if (!nested->is_masked) {
+        return false;
+    }
     const int mask = tiling->loop->operands;
     const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
     const bool rows_join =
         row->step[mask] == column->n * column->step[mask] && extent[2] == column->n;
-    if (!nested->is_masked || !(rows_join || packs_elements(tiling))) {
+    if (!rows_join && !packs_elements(tiling)) {
         return false;
     }
     const int one_of = packs_elements(tiling) ? SPARSE_ONE_OF : SPARSE_ONE_OF_ROWS;
