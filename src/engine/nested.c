@@ -255,10 +255,11 @@ static bool seems_sparse(const struct tiling *tiling, char *const data[],
     const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
     const bool rows_join =
         row->step[mask] == column->n * column->step[mask] && extent[2] == column->n;
-    if (!rows_join && !packs_elements(tiling)) {
+    const bool elements = packs_elements(tiling);
+    if (!rows_join && !elements) {
         return false;
     }
-    const int one_of = packs_elements(tiling) ? SPARSE_ONE_OF : SPARSE_ONE_OF_ROWS;
+    const int one_of = elements ? SPARSE_ONE_OF : SPARSE_ONE_OF_ROWS;
     const ptrdiff_t n = size_min(rows_join ? extent[1] * extent[2] : extent[2], SPARSE_LOOKED_AT);
     return n >= SPARSE_FROM_ELEMENTS &&
            count_true(data[mask], column->step[mask], n).count * one_of <= n;

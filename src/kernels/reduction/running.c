@@ -3,6 +3,8 @@
  * which vectors of 16 bytes serve all of them. */
 #include "running.h"
 
+#include "kernels/copy/copy_items.h"
+#include "kernels/sizes.h"
 #include "kernels/vector.h"
 
 /* `value` is that of `last` and `next`, in a register as wide as `wide`: of narrower integers each operation would
@@ -116,12 +118,12 @@ typedef uint64_t wide_uint64;
     RUNNING(bitwise_xor_##dtype##each, dtype##_t, wide_##dtype, last ^ next)
 #define SCANNED_EXTREMA(dtype, type, least)                                                        \
     RUNNING_EXTREMA(dtype, _each)                                                                  \
-    SCAN(maximum_##dtype, type, SCAN_MAXIMUM, least, false)                                     \
+    SCAN(maximum_##dtype, type, SCAN_MAXIMUM, least, false)                                        \
     SCAN(minimum_##dtype, type, SCAN_MAXIMUM, ~(least), false)
 #define SCANNED_BITS(dtype, type)                                                                  \
     RUNNING_BITS(dtype, _each)                                                                     \
-    SCAN(bitwise_or_##dtype, type, SCAN_OR, 0, false)                                           \
-    SCAN(bitwise_and_##dtype, type, SCAN_OR, ~0U, false)                                        \
+    SCAN(bitwise_or_##dtype, type, SCAN_OR, 0, false)                                              \
+    SCAN(bitwise_and_##dtype, type, SCAN_OR, ~0U, false)                                           \
     SCAN(bitwise_xor_##dtype, type, SCAN_XOR, 0, false)
 SCANNED_EXTREMA(int8, uint8_t, 0x80U)
 SCANNED_EXTREMA(uint8, uint8_t, 0U)

@@ -1,4 +1,4 @@
-/* Running results of contiguous integers, a vector of 16 bytes at a time; for running.c. Parameters:
+/* Running results of small integers, a vector of 16 bytes at a time; for running.c. Parameters:
  *   SCANNED  the unsigned type, LAST, ... the index of its last lane, once for each lane */
 #define vector JOIN(scan, SCANNED)
 #define name(what) JOIN(what, SCANNED)
@@ -25,14 +25,6 @@ INLINE vector name(combine)(enum scan op, vector a, vector b)
     return (a & is_larger) | (b & ~is_larger);
 }
 
-NOINLINE void name(gather)(const char *in, ptrdiff_t step, ptrdiff_t n, SCANNED *gathered)
-{
-#pragma GCC unroll 4
-    for (ptrdiff_t k = 0; k < n; k++) {
-        gathered[k] = *(const SCANNED *)(in + k * step);
-    }
-}
-
 /* Each lane is combined with the one before, these pairs with the pairs before them, and so on; all of them with what
  * precedes the vector: only that waits for the vector before. The output is contiguous. Returns how many elements are
  * done. */
@@ -47,12 +39,10 @@ INLINE ptrdiff_t name(scan_of)(enum scan op, SCANNED flip, bool is_bool, char *c
     for (ptrdiff_t at = 0; at < bytes; at += SCAN_BYTES) {
         const char *from = data[1] + at;
         if (step != sizeof(SCANNED)) {
-            const ptrdiff_t in = at % GATHERED_BYTES, left = bytes - at;
+            const ptrdiff_t size = sizeof(SCANNED), in = at % GATHERED_BYTES;
             if (in == 0) {
-                name(gather)(data[1] + at / (ptrdiff_t)sizeof(SCANNED) * step, step,
-                             (left < GATHERED_BYTES ? left : GATHERED_BYTES) /
-                                 (ptrdiff_t)sizeof(SCANNED),
-                             gathered);
+                copy_items_of(sizeof(SCANNED), (char *)gathered, size, data[1] + at / size * step,
+                              step, size_min(bytes - at, GATHERED_BYTES) / size);
             }
             from = (const char *)gathered + in;
         }
