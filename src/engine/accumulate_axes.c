@@ -235,18 +235,42 @@ static ptrdiff_t slice_width(const struct accumulated_axes *axes, int threads, p
 
 bool accumulate_spans_little(const struct accumulated_axes *axes, struct axis along)
 {
+    const bool is_running = axes->running != NULL && along.n >= ACCUMULATED_LEAST_LINE;
     return along.n * (magnitude(along.step) + magnitude(along.out_step)) <=
-           (axes->running != NULL ? ACCUMULATED_SHORT_RUNNING_BYTES : ACCUMULATED_SHORT_LINE_BYTES);
+           (is_running ? ACCUMULATED_SHORT_RUNNING_BYTES : ACCUMULATED_SHORT_LINE_BYTES);
+}
+
+static ptrdiff_t least_columns(const struct accumulated_axes *axes)
+{
+    const ptrdiff_t least_line =
+        axes->convert != NULL ? ACCUMULATED_CONVERTED_LINE : ACCUMULATED_LEAST_LINE;
+    return axes->along.n < least_line ? ACCUMULATED_LEAST_COLUMNS_OF_SHORT_LINES
+                                      : ACCUMULATED_LEAST_COLUMNS;
+}
+
+void accumulate_order_axes(struct accumulated_axes *axes)
+{
+    struct axis *kept = axes->kept.axis;
+    const bool is_short = accumulate_spans_little(axes, axes->along);
+    if (fastest(&axes->kept).n >= least_columns(axes)) {
+        return;
+    }
+    for (int i = 1; i < axes->kept.count; i++) {
+        const bool suits =
+            is_short || magnitude(kept[i].out_step) < magnitude(axes->along.out_step);
+        if (suits && kept[i].n > kept[0].n) {
+            const struct axis longer = kept[i];
+            kept[i] = kept[0];
+            kept[0] = longer;
+        }
+    }
 }
 
 struct accumulation_cut accumulate_cut(const struct accumulated_axes *axes)
 {
     const struct axis axis = fastest(&axes->kept);
     const bool across = lies_across(axes);
-    const ptrdiff_t least = axes->along.n < ACCUMULATED_LEAST_LINE
-                                ? ACCUMULATED_LEAST_COLUMNS_OF_SHORT_LINES
-                                : ACCUMULATED_LEAST_COLUMNS;
-    const bool by_rows = axes->takes_rows && axis.n >= least &&
+    const bool by_rows = axes->takes_rows && axis.n >= least_columns(axes) &&
                          (across || accumulate_spans_little(axes, axes->along));
     const ptrdiff_t others = size_from(&axes->kept, 1), lines = others * axis.n;
     struct accumulation_cut cut = {.way = by_rows ? BY_ROWS : BY_LINES};

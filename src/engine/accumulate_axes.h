@@ -17,8 +17,12 @@ struct accumulated_axes {
     const char *in;
     char *out;
     struct axis along;
-    struct axes kept; /* the output's closest first */
+    struct axes kept; /* the output's closest first, as accumulate_order_axes() leaves them */
 };
+
+/* Where the closest kept axis is too short for rows, they go along the longest that is closer than the lines, or of all
+ * if lines span little memory. */
+void accumulate_order_axes(struct accumulated_axes *axes);
 
 /* How the lines are cut up, and on how many threads. */
 struct accumulation_cut {

@@ -1,4 +1,5 @@
-/* 64-bit integers to double, rounded as by the scalar instruction, in code that compilers turn into vectors. */
+/* Integers of 32 bits without a sign and of 64 bits to double, rounded as by the scalar instruction, in code that
+ * compilers turn into vectors. */
 #ifndef NUMC_INTEGER_CONVERT_H
 #define NUMC_INTEGER_CONVERT_H
 
@@ -26,9 +27,18 @@ INLINE double double_of_int64(int64_t x)
                             ((uint64_t)x & 0xffffffffu) | 0x4330000000000000u,
                             0x1p84 + 0x1p63 + 0x1p52);
 }
-/* Strided, they are converted one by one by the scalar instruction: gathering them costs more. */
+/* 2^52 + x, less 2^52. */
+INLINE double double_of_uint32(uint32_t x)
+{
+    const uint64_t bits = x | 0x4330000000000000u;
+    double sum;
+    memcpy(&sum, &bits, sizeof sum);
+    return sum - 0x1p52;
+}
+/* Strided, those of 64 bits are converted one by one by the scalar instruction: gathering them costs more. */
 #define SCALAR_CONVERSION_SIZE sizeof(uint64_t)
 #else
+#define double_of_uint32(x) (double)(x)
 #define double_of_uint64(x) (double)(x)
 #define double_of_int64(x) (double)(x)
 #define SCALAR_CONVERSION_SIZE 0

@@ -136,6 +136,7 @@ static bool read_axes(struct accumulate_plan *plan, PyArrayObject *out)
             return false;
         }
     }
+    accumulate_order_axes(&plan->axes);
     return true;
 }
 

@@ -2,6 +2,7 @@
  * vectors, others are gathered first. */
 
 #include "kernels/copy/copy_items.h"
+#include "kernels/copy/transpose.h"
 #include "kernels/half_convert.h"
 #include "kernels/integer_convert.h"
 
@@ -14,11 +15,31 @@ enum { GATHERED_ELEMENTS = 256 };
 #pragma GCC target("prefer-vector-width=256")
 #endif
 
+INLINE quad32 load_32_bits(const char *from)
+{
+    uint32_t item;
+    memcpy(&item, from, sizeof item);
+    return (quad32){item, 0, 0, 0};
+}
+
+/* Four of 32 bits that lie apart. */
+INLINE quad32 gather_quad(const char *from, ptrdiff_t step)
+{
+    const quad32 low = INTERLEAVE_4(load_32_bits(from), load_32_bits(from + step));
+    from += 2 * step;
+    const quad32 high = INTERLEAVE_4(load_32_bits(from), load_32_bits(from + step));
+    return (quad32)INTERLEAVE_2(low, high);
+}
+
 /* Elements to contiguous ones, word by word: there are fewer stores than elements. */
 INLINE void gather_words(const char *from, ptrdiff_t step, size_t size, ptrdiff_t n, char *gathered)
 {
     const ptrdiff_t in_word = (ptrdiff_t)(sizeof(uint64_t) / size);
     ptrdiff_t k = 0;
+    for (; size == sizeof(uint32_t) && k + 4 <= n; k += 4) {
+        const quad32 quad = gather_quad(from + k * step, step);
+        memcpy(gathered + k * (ptrdiff_t)size, &quad, sizeof quad);
+    }
 #pragma GCC unroll 2
     for (; in_word > 1 && k + in_word <= n; k += in_word) {
         uint64_t word = 0;
@@ -34,6 +55,13 @@ INLINE void gather_words(const char *from, ptrdiff_t step, size_t size, ptrdiff_
     copy_items_of(size, gathered + k * item, item, from + k * step, step, n - k);
 }
 
+/* Whether elements that lie apart are converted four at a time, in registers: else they are gathered before. Compilers
+ * make scalars of what becomes complex64. */
+INLINE bool converts_quads(size_t size, size_t to_size, char to_kind)
+{
+    return size == sizeof(uint32_t) && (to_size == 16 || (to_size == 8 && to_kind != 'c'));
+}
+
 /* What is converted to what: DO(source, its kind, its type, target, its kind, its type, value of x).
  * Kinds are those of dtypes; integers as targets are modulo 2^n. */
 #define INTEGERS_TO_FLOAT64(DO)                                                                    \
@@ -44,7 +72,7 @@ INLINE void gather_words(const char *from, ptrdiff_t step, size_t size, ptrdiff_
     DO(int64, 'i', int64_t, float64, 'f', double, double_of_int64(x))                              \
     DO(uint8, 'u', uint8_t, float64, 'f', double, x)                                               \
     DO(uint16, 'u', uint16_t, float64, 'f', double, x)                                             \
-    DO(uint32, 'u', uint32_t, float64, 'f', double, x)                                             \
+    DO(uint32, 'u', uint32_t, float64, 'f', double, double_of_uint32(x))                           \
     DO(uint64, 'u', uint64_t, float64, 'f', double, double_of_uint64(x))
 #define TO_FLOAT64(DO) INTEGERS_TO_FLOAT64(DO) DO(float32, 'f', float, float64, 'f', double, x)
 #define TO_FLOAT32(DO)                                                                             \
@@ -122,6 +150,14 @@ INLINE void gather_words(const char *from, ptrdiff_t step, size_t size, ptrdiff_
         if (step == sizeof(type)) {                                                                \
             convert_vectors_##source##_##target((const type *)from, next, n);                      \
             return;                                                                                \
+        }                                                                                          \
+        for (; converts_quads(sizeof(type), sizeof(to_type), to_kind) && n >= 4; n -= 4) {         \
+            const quad32 quad = gather_quad(from, step);                                           \
+            type four[4];                                                                          \
+            memcpy(four, &quad, sizeof four);                                                      \
+            convert_vectors_##source##_##target(four, next, 4);                                    \
+            from += 4 * step;                                                                      \
+            next += 4;                                                                             \
         }                                                                                          \
         if (sizeof(type) == SCALAR_CONVERSION_SIZE) {                                              \
             convert_each_##source##_##target(from, step, next, n);                                 \
