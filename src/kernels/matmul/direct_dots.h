@@ -3,6 +3,11 @@
 #include "product_steps.h"
 
 enum { DOT_ROWS = 4, DOT_SHORT = 8, DOT_VECTORS = 16 };
+#if defined(SCALAR_DOTS)
+#define SUMS_ARE_VECTORS(k) false
+#else
+#define SUMS_ARE_VECTORS(k) ((k) >= DOT_VECTORS)
+#endif
 
 INLINE wide add_to_dot(wide sum, wide a, wide b)
 {
@@ -34,34 +39,29 @@ INLINE void short_dots(const struct product *x, ptrdiff_t column, int k, ptrdiff
     }
 }
 
-INLINE void short_dots_of(const struct product *x, ptrdiff_t column, ptrdiff_t a_step)
-{
-    switch (x->k) {
-    case 1:
-        short_dots(x, column, 1, a_step);
-        break;
-    case 2:
-        short_dots(x, column, 2, a_step);
-        break;
-    case 3:
-        short_dots(x, column, 3, a_step);
-        break;
-    case 4:
-        short_dots(x, column, 4, a_step);
-        break;
-    case 5:
-        short_dots(x, column, 5, a_step);
-        break;
-    case 6:
-        short_dots(x, column, 6, a_step);
-        break;
-    case 7:
-        short_dots(x, column, 7, a_step);
-        break;
-    default:
-        short_dots(x, column, 8, a_step);
+/* A function each: their loops would share the registers of one. */
+#define DEFINE(k)                                                                                  \
+    NOINLINE void short_dots_##k(const struct product *x, ptrdiff_t column)                        \
+    {                                                                                              \
+        if (x->a.column_step == (ptrdiff_t)sizeof(element)) {                                      \
+            short_dots(x, column, k, sizeof(element));                                             \
+        } else {                                                                                   \
+            short_dots(x, column, k, x->a.column_step);                                            \
+        }                                                                                          \
     }
-}
+DEFINE(1)
+DEFINE(2)
+DEFINE(3)
+DEFINE(4)
+DEFINE(5)
+DEFINE(6)
+DEFINE(7)
+DEFINE(8)
+#undef DEFINE
+static void (*const short_dots_of[DOT_SHORT])(const struct product *x, ptrdiff_t column) = {
+    short_dots_1, short_dots_2, short_dots_3, short_dots_4,
+    short_dots_5, short_dots_6, short_dots_7, short_dots_8,
+};
 
 /* Several rows by one column: a sum alone would wait for each of its additions. Called with constant steps where
  * vectors pay: the compiler vectorizes sums of integers. */
@@ -112,13 +112,9 @@ static void compute_by_dots(const struct product *product)
     const struct product x = product->m < product->n ? product_transposed(product) : *product;
     if (x.k > 0 && x.k <= DOT_SHORT) {
         for (ptrdiff_t column = 0; column < x.n; column++) {
-            if (x.a.column_step == size) {
-                short_dots_of(&x, column, size);
-            } else {
-                short_dots_of(&x, column, x.a.column_step);
-            }
+            short_dots_of[x.k - 1](&x, column);
         }
-    } else if (x.a.column_step == size && x.b.row_step == size && x.k >= DOT_VECTORS) {
+    } else if (x.a.column_step == size && x.b.row_step == size && SUMS_ARE_VECTORS(x.k)) {
         dots_of_rows(&x, size, size);
     } else {
         dots_of_rows(&x, x.a.column_step, x.b.row_step);

@@ -2,6 +2,7 @@
  *   element, wide       the dtype, and the type that computes an element
  *   short_lane          lanes in which vectors of 16 bytes and less are summed
  *   NARROWEST, WIDEST   bytes of the shortest vector, 4, 8 or 16, and of the longest, up to 64
+ *   SCALAR_DOTS         if defined: sums of contiguous k are not vectorized, for want of an instruction
  *   FUSED               floats: add_product(c, a, b) is c + a * b, rounded once; add_products_16(),
  *                       _32() and _64() are the same for vectors of that many bytes */
 

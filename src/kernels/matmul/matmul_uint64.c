@@ -4,6 +4,9 @@
 #include "register_tile.h"
 
 typedef uint64_t element;
+#if !defined(__AVX512DQ__)
+#define SCALAR_DOTS
+#endif
 
 #if defined(AMX)
 enum { LIMBS = 8, TILES_DOWN = 1, TILES_ACROSS = 1 };
