@@ -25,10 +25,9 @@ static bool is_tiny(const struct product *x)
 }
 
 /* Vectors need contiguous elements: the fallback goes from element to element as fast as any. */
-static bool is_long_dot(const struct matmul_dtype *dtype, const struct product *x)
+static bool has_contiguous_dots(const struct matmul_dtype *dtype, const struct product *x)
 {
-    return x->k >= SHORT_DOT && x->a.column_step == dtype->item_size &&
-           x->b.row_step == dtype->item_size;
+    return x->a.column_step == dtype->item_size && x->b.row_step == dtype->item_size;
 }
 
 /* Rows of c, or columns, that vectors can write as they read b, or a copy of it. */
@@ -76,13 +75,15 @@ static bool suits_kernel(const struct matmul_dtype *dtype, const struct product 
     }
     switch (dtype->kernel->kind) {
     case 'b':
-        return is_vecdot ? is_long_dot(dtype, x) : matmul_bool_suits(x, muls);
+        return is_vecdot
+                   ? (x->k >= SHORT_DOT || x->k <= SHORT_BOOL_DOT) && has_contiguous_dots(dtype, x)
+                   : matmul_bool_suits(x, muls);
     case 'e':
         return x->k == 0 || muls > least_half_muls(x);
     default:
         break;
     }
-    if (is_vecdot && !is_long_dot(dtype, x)) {
+    if (is_vecdot && !(x->k >= SHORT_DOT && has_contiguous_dots(dtype, x))) {
         return false;
     }
     if (dtype->has_blas) {

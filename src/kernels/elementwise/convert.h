@@ -99,10 +99,11 @@ INLINE bool converts_quads(size_t size, size_t to_size, char to_kind)
     DO(uint16, 'u', uint16_t, int64, 'i', uint64_t, x)                                             \
     DO(uint32, 'u', uint32_t, int64, 'i', uint64_t, x)
 /* Logical operations cast inputs of two dtypes to bools. */
-#define TO_TRUTH(DO)                                                                               \
+#define SMALL_TO_TRUTH(DO)                                                                         \
     DO(int8, 'i', int8_t, truth, 'b', bool, x != 0)                                                \
     DO(uint8, 'u', uint8_t, truth, 'b', bool, x != 0)                                              \
-    DO(int16, 'i', int16_t, truth, 'b', bool, x != 0)                                              \
+    DO(int16, 'i', int16_t, truth, 'b', bool, x != 0)
+#define LARGE_TO_TRUTH(DO)                                                                         \
     DO(int32, 'i', int32_t, truth, 'b', bool, x != 0)                                              \
     DO(int64, 'i', int64_t, truth, 'b', bool, x != 0)                                              \
     DO(float32, 'f', float, truth, 'b', bool, x != 0)                                              \
@@ -124,8 +125,69 @@ INLINE bool converts_quads(size_t size, size_t to_size, char to_kind)
     DO(int32, 'i', int32_t, int16, 'i', uint16_t, x)                                               \
     DO(int32, 'i', int32_t, int8, 'i', uint8_t, x)                                                 \
     DO(int16, 'i', int16_t, int8, 'i', uint8_t, x)
-#define ALL_CONVERSIONS(DO)                                                                        \
-    TO_FLOAT64(DO) TO_FLOAT32(DO) TO_INTEGERS(DO) TO_TRUTH(DO) TO_COMPLEX(DO) TO_SMALLER(DO)
+#define MOST_CONVERSIONS(DO)                                                                       \
+    TO_FLOAT64(DO)                                                                                 \
+    TO_FLOAT32(DO) TO_INTEGERS(DO) SMALL_TO_TRUTH(DO) TO_COMPLEX(DO) TO_SMALLER(DO)
+#define ALL_CONVERSIONS(DO) MOST_CONVERSIONS(DO) LARGE_TO_TRUTH(DO)
+
+#define DEFINE(source, kind, type, target, to_kind, to_type, value)                                \
+    INLINE void convert_vectors_##source##_##target(const type *from, to_type *restrict to,        \
+                                                    ptrdiff_t n)                                   \
+    {                                                                                              \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                        \
+            const type x = from[i];                                                                \
+            to[i] = (to_type)(value);                                                              \
+        }                                                                                          \
+    }
+MOST_CONVERSIONS(DEFINE)
+#if !defined(__x86_64__) || defined(__AVX512BW__)
+LARGE_TO_TRUTH(DEFINE)
+#else
+/* Masks of four elements, set where these are 0. Compilers narrow masks as if they were any numbers. */
+INLINE __m128i zeros_of_int32(const int32_t *from)
+{
+    return _mm_cmpeq_epi32(_mm_loadu_si128((const void *)from), _mm_setzero_si128());
+}
+INLINE __m128i zeros_of_int64(const int64_t *from)
+{
+    const __m128 low = _mm_loadu_ps((const void *)from);
+    const __m128 high = _mm_loadu_ps((const void *)(from + 2));
+    const __m128i lower_halves = _mm_castps_si128(_mm_shuffle_ps(low, high, 0x88));
+    const __m128i upper_halves = _mm_castps_si128(_mm_shuffle_ps(low, high, 0xdd));
+    return _mm_cmpeq_epi32(_mm_or_si128(lower_halves, upper_halves), _mm_setzero_si128());
+}
+INLINE __m128i zeros_of_float32(const float *from)
+{
+    return _mm_castps_si128(_mm_cmpeq_ps(_mm_loadu_ps(from), _mm_setzero_ps()));
+}
+INLINE __m128i zeros_of_float64(const double *from)
+{
+    const __m128d low = _mm_cmpeq_pd(_mm_loadu_pd(from), _mm_setzero_pd());
+    const __m128d high = _mm_cmpeq_pd(_mm_loadu_pd(from + 2), _mm_setzero_pd());
+    return _mm_castps_si128(_mm_shuffle_ps(_mm_castpd_ps(low), _mm_castpd_ps(high), 0x88));
+}
+#define DEFINE_BY_MASKS(source, kind, type, target, to_kind, to_type, value)                       \
+    INLINE void convert_vectors_##source##_##target(const type *from, to_type *restrict to,        \
+                                                    ptrdiff_t n)                                   \
+    {                                                                                              \
+        ptrdiff_t i = 0;                                                                           \
+        for (; i + 16 <= n; i += 16) {                                                             \
+            const __m128i first =                                                                  \
+                _mm_packs_epi32(zeros_of_##source(from + i), zeros_of_##source(from + i + 4));     \
+            const __m128i second = _mm_packs_epi32(zeros_of_##source(from + i + 8),                \
+                                                   zeros_of_##source(from + i + 12));              \
+            const __m128i truths = _mm_add_epi8(_mm_packs_epi16(first, second), _mm_set1_epi8(1)); \
+            _mm_storeu_si128((void *)(to + i), truths);                                            \
+        }                                                                                          \
+        for (; i < n; i++) {                                                                       \
+            const type x = from[i];                                                                \
+            to[i] = (to_type)(value);                                                              \
+        }                                                                                          \
+    }
+LARGE_TO_TRUTH(DEFINE_BY_MASKS)
+#undef DEFINE_BY_MASKS
+#endif
+#undef DEFINE
 
 #define DEFINE(source, kind, type, target, to_kind, to_type, value)                                \
     SCALAR static void convert_each_##source##_##target(const char *from, ptrdiff_t step,          \
@@ -133,14 +195,6 @@ INLINE bool converts_quads(size_t size, size_t to_size, char to_kind)
     {                                                                                              \
         for (ptrdiff_t i = 0; i < n; i++) {                                                        \
             to[i] = (to_type) * (const type *)(from + i * step);                                   \
-        }                                                                                          \
-    }                                                                                              \
-    INLINE void convert_vectors_##source##_##target(const type *from, to_type *restrict to,        \
-                                                    ptrdiff_t n)                                   \
-    {                                                                                              \
-        for (ptrdiff_t i = 0; i < n; i++) {                                                        \
-            const type x = from[i];                                                                \
-            to[i] = (to_type)(value);                                                              \
         }                                                                                          \
     }                                                                                              \
     static void convert_##source##_##target(const char *from, ptrdiff_t step, void *to,            \
@@ -264,6 +318,7 @@ static const struct element_conversion conversions[] = {
 };
 #undef ROW
 #undef ALL_CONVERSIONS
+#undef MOST_CONVERSIONS
 #undef TO_FLOAT32
 #undef TO_FLOAT64
 #undef TO_INTEGERS

@@ -370,6 +370,22 @@ static void narrow_row(const struct product *x, const char *a, char *c)
     }
 }
 
+INLINE uint64_t products_of_words(uint64_t a, uint64_t b)
+{
+    return truths_of_word(a) & truths_of_word(b);
+}
+
+/* Whether two of 2 to 16 contiguous elements are true, in words that overlap: without a branch that would be a guess. */
+INLINE char any_product_of_few(const char *a, const char *b, ptrdiff_t k)
+{
+    if (k < 8) {
+        return products_of_words(short_word(a, k), short_word(b, k)) != 0;
+    }
+    const ptrdiff_t last = k - 8;
+    return (products_of_words(load_word(a), load_word(b)) |
+            products_of_words(load_word(a + last), load_word(b + last))) != 0;
+}
+
 /* Whether two contiguous elements are true, 64 at a time. */
 INLINE char any_product(const char *a, const char *b, ptrdiff_t k)
 {
@@ -385,8 +401,16 @@ INLINE char any_product(const char *a, const char *b, ptrdiff_t k)
 
 INLINE void row_of_dots(const struct product *x, const char *a, char *c)
 {
-    for (ptrdiff_t column = 0; column < x->n; column++) {
-        c[column * x->c.column_step] = any_product(a, x->b.data + column * x->b.column_step, x->k);
+    const char *b = x->b.data;
+    if (x->k > 0 && x->k <= 64) {
+        const uint64_t bits = scattered_true_bits(a, x->k);
+        for (ptrdiff_t column = 0; column < x->n; column++, b += x->b.column_step) {
+            c[column * x->c.column_step] = (scattered_true_bits(b, x->k) & bits) != 0;
+        }
+        return;
+    }
+    for (ptrdiff_t column = 0; column < x->n; column++, b += x->b.column_step) {
+        c[column * x->c.column_step] = any_product(a, b, x->k);
     }
 }
 
@@ -418,12 +442,13 @@ INLINE void direct_one(const struct product *x)
 }
 
 /* Dots by themselves take less time than what surrounds them. */
-static void stack_of_dots(const struct product *x)
+NOINLINE void stack_of_dots(const struct product *x)
 {
     const char *a = x->a.data, *b = x->b.data;
     char *c = x->c.data;
+    const bool is_short = x->k >= 2 && x->k <= 16;
     for (ptrdiff_t i = 0; i < x->batch; i++) {
-        *c = any_product(a, b, x->k);
+        *c = is_short ? any_product_of_few(a, b, x->k) : any_product(a, b, x->k);
         a += x->a.batch_step;
         b += x->b.batch_step;
         c += x->c.batch_step;

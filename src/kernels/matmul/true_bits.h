@@ -9,19 +9,29 @@ static inline ptrdiff_t at_most_64(ptrdiff_t count)
     return count < 64 ? count : 64;
 }
 
-/* One bit for each of eight bytes, 1 where it is not 0: sets bit 7 of these, then gathers by multiplication. */
-INLINE uint64_t true_bits_of_word(uint64_t bytes)
+/* 1 or 0 for each of eight bytes: bit 7 is set of those that are not 0. */
+INLINE uint64_t truths_of_word(uint64_t bytes)
 {
     const uint64_t low = 0x7f7f7f7f7f7f7f7fu;
-    bytes = (((bytes & low) + low) | bytes) >> 7 & 0x0101010101010101u;
-    return bytes * 0x0102040810204080u >> 56;
+    return (((bytes & low) + low) | bytes) >> 7 & 0x0101010101010101u;
+}
+
+/* The same as one bit each, gathered by multiplication. */
+INLINE uint64_t true_bits_of_word(uint64_t bytes)
+{
+    return truths_of_word(bytes) * 0x0102040810204080u >> 56;
+}
+
+INLINE uint64_t load_word(const char *from)
+{
+    uint64_t bytes;
+    memcpy(&bytes, from, sizeof bytes);
+    return bytes;
 }
 
 INLINE uint64_t eight_true_bits(const char *from)
 {
-    uint64_t bytes;
-    memcpy(&bytes, from, sizeof bytes);
-    return true_bits_of_word(bytes);
+    return true_bits_of_word(load_word(from));
 }
 
 /* Two to seven bytes. */
@@ -105,6 +115,17 @@ static inline uint64_t few_true_bits(const char *from, ptrdiff_t step, ptrdiff_t
         bits |= (uint64_t)(from[i * step] != 0) << i;
     }
     return bits;
+}
+
+/* A bit for each of 1 to 64 contiguous bytes, in places that depend on their number. */
+INLINE uint64_t scattered_true_bits(const char *from, ptrdiff_t count)
+{
+#if !defined(__AVX512BW__)
+    if (count < 8) {
+        return truths_of_word(count > 1 ? short_word(from, count) : (uint8_t)*from);
+    }
+#endif
+    return few_true_bits(from, 1, count);
 }
 
 /* `count` <= 64 bytes of a contiguous row; may read some of the `before` bytes in front of them. */
