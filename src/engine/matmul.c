@@ -83,7 +83,8 @@ static bool suits_kernel(const struct matmul_dtype *dtype, const struct product 
     default:
         break;
     }
-    if (is_vecdot && !(x->k >= SHORT_DOT && has_contiguous_dots(dtype, x))) {
+    if (is_vecdot &&
+        (dtype->kernel->has_scalar_dots || x->k < SHORT_DOT || !has_contiguous_dots(dtype, x))) {
         return false;
     }
     if (dtype->has_blas) {

@@ -11,10 +11,16 @@ INLINE void JOIN(block, BLOCK_VECTOR_BYTES)(const struct product *x, ptrdiff_t r
                                             int rows, int vectors, ptrdiff_t last)
 {
     sums sum[4][8];
+#if defined(CROSS_SUMS)
+    sums cross[4][8];
+#endif
     const char *a = x->a.data + row * x->a.row_step, *b = x->b.data + at;
     for (int r = 0; r < rows; r++) {
         for (int v = 0; v < vectors; v++) {
             sum[r][v] = (sums){0};
+#if defined(CROSS_SUMS)
+            cross[r][v] = (sums){0};
+#endif
         }
     }
 #pragma GCC unroll 1
@@ -32,7 +38,11 @@ INLINE void JOIN(block, BLOCK_VECTOR_BYTES)(const struct product *x, ptrdiff_t r
 #pragma GCC unroll 4
             for (int r = 0; r < rows; r++) {
                 const sums factor = *(const element *)(a + r * x->a.row_step) - (sums){0};
-#if defined(FUSED)
+#if defined(CROSS_SUMS)
+                sum[r][v] += JOIN(low_products, BLOCK_VECTOR_BYTES)(factor, column);
+                cross[r][v] =
+                    JOIN(add_cross_products, BLOCK_VECTOR_BYTES)(cross[r][v], factor, column);
+#elif defined(FUSED)
                 sum[r][v] = JOIN(add_products, BLOCK_VECTOR_BYTES)(sum[r][v], factor, column);
 #else
                 sum[r][v] += factor * column;
@@ -46,6 +56,9 @@ INLINE void JOIN(block, BLOCK_VECTOR_BYTES)(const struct product *x, ptrdiff_t r
     char *c = x->c.data + row * c_step + at;
     for (int r = 0; r < rows; r++) {
         for (int v = 0; v < vectors; v++) {
+#if defined(CROSS_SUMS)
+            sum[r][v] += (cross[r][v] + (cross[r][v] >> 32)) << 32;
+#endif
             const stored_vector elements = __builtin_convertvector(sum[r][v], stored_vector);
             memcpy(c + (v < vectors - 1 ? v * BLOCK_VECTOR_BYTES : last), &elements,
                    BLOCK_VECTOR_BYTES);

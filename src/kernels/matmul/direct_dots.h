@@ -106,6 +106,16 @@ INLINE void dots_of_rows(const struct product *x, ptrdiff_t a_step, ptrdiff_t b_
     }
 }
 
+NOINLINE void dots_of_contiguous_rows(const struct product *x)
+{
+    dots_of_rows(x, sizeof(element), sizeof(element));
+}
+
+NOINLINE void dots_of_any_rows(const struct product *x)
+{
+    dots_of_rows(x, x->a.column_step, x->b.row_step);
+}
+
 static void compute_by_dots(const struct product *product)
 {
     const ptrdiff_t size = sizeof(element);
@@ -115,8 +125,8 @@ static void compute_by_dots(const struct product *product)
             short_dots_of[x.k - 1](&x, column);
         }
     } else if (x.a.column_step == size && x.b.row_step == size && SUMS_ARE_VECTORS(x.k)) {
-        dots_of_rows(&x, size, size);
+        dots_of_contiguous_rows(&x);
     } else {
-        dots_of_rows(&x, x.a.column_step, x.b.row_step);
+        dots_of_any_rows(&x);
     }
 }

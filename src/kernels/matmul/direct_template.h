@@ -3,6 +3,9 @@
  *   short_lane          lanes in which vectors of 16 bytes and less are summed
  *   NARROWEST, WIDEST   bytes of the shortest vector, 4, 8 or 16, and of the longest, up to 64
  *   SCALAR_DOTS         if defined: sums of contiguous k are not vectorized, for want of an instruction
+ *   CROSS_SUMS          if defined: vectors of 64 bits have no product; low_products_16() and _32() are those of the
+ *                       lower halves, add_cross_products_16() and _32() add those of lower and upper ones, in both
+ *                       halves of a lane
  *   FUSED               floats: add_product(c, a, b) is c + a * b, rounded once; add_products_16(),
  *                       _32() and _64() are the same for vectors of that many bytes */
 
@@ -33,12 +36,18 @@
 #endif
 
 /* Of a block, whose sums fit the registers: 32 with AVX-512, 16 with AVX2. */
+#if defined(CROSS_SUMS)
+enum { FOUR_ROWS_VECTORS = 1, THREE_ROWS_VECTORS = 2, TWO_ROWS_VECTORS = 2, ROW_VECTORS = 4 };
+#else
 enum {
     FOUR_ROWS_VECTORS = WIDEST > 32   ? 4
                         : WIDEST > 16 ? 3
                                       : 2,
     THREE_ROWS_VECTORS = WIDEST > 16 ? 4 : 2,
+    TWO_ROWS_VECTORS = 4,
+    ROW_VECTORS = 8,
 };
+#endif
 
 INLINE void compute_rows(const struct product *x, ptrdiff_t row, int rows, int vectors)
 {
@@ -97,7 +106,7 @@ static void compute_by_vectors(const struct product *x)
         if (is_short) {
             compute_short_rows(x, row, 2);
         } else {
-            compute_rows(x, row, 2, 4);
+            compute_rows(x, row, 2, TWO_ROWS_VECTORS);
         }
         row += 2;
     }
@@ -105,7 +114,7 @@ static void compute_by_vectors(const struct product *x)
         if (is_short) {
             compute_short_rows(x, row, 1);
         } else {
-            compute_rows(x, row, 1, 8);
+            compute_rows(x, row, 1, ROW_VECTORS);
         }
     }
 }

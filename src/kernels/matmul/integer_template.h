@@ -23,6 +23,7 @@ static void pack_b(char *panel, const char *from, ptrdiff_t column_step, ptrdiff
 const struct matmul_kernel KERNEL = {
     .kind = 'i',
     .item_size = sizeof(element),
+    .has_scalar_dots = !SUMS_ARE_VECTORS(DOT_VECTORS),
     .sum_size = sizeof(sum_element),
     .rows = ROWS,
     .columns = COLUMNS,

@@ -65,6 +65,7 @@ struct matmul_kernel {
     char kind; /* 'i': integers modulo 2^n; 'e': halves, summed in float; 'f': floats; 'b': bits */
     size_t item_size;
     bool is_scalar;          /* computes one element after the other, without vectors */
+    bool has_scalar_dots;    /* of contiguous k: as fast as the fallback's */
     bool (*prepare)(void);   /* of large products: called before use; false: cannot be used */
     size_t sum_size;         /* bytes of a tile's element */
     ptrdiff_t rows, columns; /* of a register tile; 0: only `direct` exists */

@@ -100,6 +100,31 @@ enum { STEPS = 1 };
 
 typedef uint64_t wide;
 typedef uint64_t short_lane;
+
+#if defined(__AVX2__) && !defined(__AVX512DQ__)
+#define CROSS_SUMS
+typedef uint64_t lanes_16 __attribute__((vector_size(16)));
+typedef uint64_t lanes_32 __attribute__((vector_size(32)));
+INLINE lanes_16 low_products_16(lanes_16 a, lanes_16 b)
+{
+    return (lanes_16)_mm_mul_epu32((__m128i)a, (__m128i)b);
+}
+INLINE lanes_32 low_products_32(lanes_32 a, lanes_32 b)
+{
+    return (lanes_32)_mm256_mul_epu32((__m256i)a, (__m256i)b);
+}
+INLINE lanes_16 add_cross_products_16(lanes_16 sum, lanes_16 a, lanes_16 b)
+{
+    const __m128i halves_swapped = _mm_shuffle_epi32((__m128i)b, 0xb1);
+    return (lanes_16)_mm_add_epi32((__m128i)sum, _mm_mullo_epi32((__m128i)a, halves_swapped));
+}
+INLINE lanes_32 add_cross_products_32(lanes_32 sum, lanes_32 a, lanes_32 b)
+{
+    const __m256i halves_swapped = _mm256_shuffle_epi32((__m256i)b, 0xb1);
+    return (lanes_32)_mm256_add_epi32((__m256i)sum, _mm256_mullo_epi32((__m256i)a, halves_swapped));
+}
+#endif
+
 #define NARROWEST 16
 #define WIDEST VECTOR_BYTES
 #include "integer_template.h"
