@@ -350,3 +350,15 @@ def test_numba():
         assert nc.parallel(theirs)(x).tobytes() == theirs(x).tobytes()
     finally:
         _numc_test.set_parallel_threshold(before)
+
+
+@pytest.mark.parametrize("k", [*range(1, 20), 31, 32, 33, 63, 64, 65, 70])
+def test_bools_with_one_true_product_at_each_place(k):
+    """Short sums are decided in words that overlap: none of their elements is left out."""
+    one = np.eye(k, dtype=np.uint8)
+    a, b = one.view(bool), (one * 4).view(bool)  # any byte but 0 is true, as in NumPy's loops
+    assert nc.vecdot(a, b).all()
+    assert np.array_equal(nc.vecmat(a, b.T), a)
+    assert np.array_equal(nc.matmul(a, b.T), a)
+    if k > 1:
+        assert not nc.vecdot(a, np.roll(b, 1, axis=1)).any()
