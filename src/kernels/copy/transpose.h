@@ -117,9 +117,9 @@ INLINE void transpose_8x8_of_8_bits(const char *from, ptrdiff_t from_step, char 
             half == 0 ? INTERLEAVE_8(twos[0], twos[1]) : INTERLEAVE_8_HIGH(twos[0], twos[1]);
         const eight16 right =
             half == 0 ? INTERLEAVE_8(twos[2], twos[3]) : INTERLEAVE_8_HIGH(twos[2], twos[3]);
-        const quad32 rows[2] = {INTERLEAVE_4(left, right), INTERLEAVE_4_HIGH(left, right)};
+        const quad32 row_pairs[2] = {INTERLEAVE_4(left, right), INTERLEAVE_4_HIGH(left, right)};
         for (int r = 0; r < 4; r++) {
-            memcpy(to + (4 * half + r) * to_step, (const char *)&rows[r / 2] + 8 * (r % 2), 8);
+            memcpy(to + (4 * half + r) * to_step, (const char *)&row_pairs[r / 2] + 8 * (r % 2), 8);
         }
     }
 }
