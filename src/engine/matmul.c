@@ -67,6 +67,12 @@ static double least_half_muls(const struct product *x)
                                                     : TINY_HALF_MULS;
 }
 
+/* Of bools, which NumPy's loop looks at one by one, until a product is true. */
+static bool is_worth_words(ptrdiff_t k)
+{
+    return (k > 1 && k <= SHORT_BOOL_DOT) || k >= SHORT_DOT;
+}
+
 static bool suits_kernel(const struct matmul_dtype *dtype, const struct product *x, double muls)
 {
     const bool is_vecdot = dtype->is_vecdot && x->m == 1 && x->n == 1;
@@ -75,9 +81,8 @@ static bool suits_kernel(const struct matmul_dtype *dtype, const struct product 
     }
     switch (dtype->kernel->kind) {
     case 'b':
-        return is_vecdot
-                   ? (x->k >= SHORT_DOT || x->k <= SHORT_BOOL_DOT) && has_contiguous_dots(dtype, x)
-                   : matmul_bool_suits(x, muls);
+        return is_vecdot ? is_worth_words(x->k) && has_contiguous_dots(dtype, x)
+                         : matmul_bool_suits(x, muls);
     case 'e':
         return x->k == 0 || muls > least_half_muls(x);
     default:
