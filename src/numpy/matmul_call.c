@@ -274,8 +274,14 @@ static void compute(const struct gufunc_loop *loop, const struct product_layout 
 {
     npy_intp at[MOST_STACK_AXES] = {0};
     struct product x = layout->product;
+    bool is_numpys = false;
     for (;;) {
-        offload_run(loop, &x);
+        if (is_numpys) {
+            gufunc_counts.numpys++;
+            gufunc_call_numpy(loop, &x);
+        } else {
+            is_numpys = offload_run(loop, &x);
+        }
         int i = layout->axes - 2;
         for (; i >= 0; i--) {
             const struct stack_axis *axis = &layout->axis[i];

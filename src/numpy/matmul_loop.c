@@ -165,6 +165,21 @@ struct numpy_call {
     const struct product *product;
 };
 
+void gufunc_call_numpy(const struct gufunc_loop *loop, const struct product *product)
+{
+    if (!numpy_ignores_out_step(loop, product)) {
+        call_numpy(loop, product);
+        return;
+    }
+    struct product x = *product;
+    for (ptrdiff_t columns = x.n; columns > 0; columns--) {
+        x.n = 1;
+        call_numpy(loop, &x);
+        x.b.data += x.b.column_step;
+        x.c.data += x.c.column_step;
+    }
+}
+
 static void run_numpy(void *context, ptrdiff_t first, ptrdiff_t count)
 {
     const struct numpy_call *call = context;
@@ -173,16 +188,7 @@ static void run_numpy(void *context, ptrdiff_t first, ptrdiff_t count)
     x.a.data += first * x.a.batch_step;
     x.b.data += first * x.b.batch_step;
     x.c.data += first * x.c.batch_step;
-    if (!numpy_ignores_out_step(call->loop, &x)) {
-        call_numpy(call->loop, &x);
-        return;
-    }
-    for (ptrdiff_t columns = x.n; columns > 0; columns--) {
-        x.n = 1;
-        call_numpy(call->loop, &x);
-        x.b.data += x.b.column_step;
-        x.c.data += x.c.column_step;
-    }
+    gufunc_call_numpy(call->loop, &x);
 }
 
 void gufunc_by_numpy(const struct gufunc_loop *loop, const struct product *product,

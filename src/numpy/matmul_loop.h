@@ -37,6 +37,9 @@ struct product gufunc_product(enum gufunc gufunc, char **args, const npy_intp *d
 void gufunc_by_numpy(const struct gufunc_loop *loop, const struct product *product,
                      const struct matmul_plan *plan);
 
+/* The same on this thread. */
+void gufunc_call_numpy(const struct gufunc_loop *loop, const struct product *product);
+
 /* "matvec" or "vecmat" for a NumPy that lacks them (before 2.2), made of the loops of its matmul and
  * vecdot. Each can be made once. */
 PyObject *gufunc_make(const char *name, PyUFuncObject *matmul, PyUFuncObject *vecdot);

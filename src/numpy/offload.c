@@ -43,19 +43,29 @@ struct attempt {
 
 /* ---- the processor ---- */
 
-static void compute_on_processor(const void *loop_, const struct product *product)
+static void compute_on_processor(const void *loop, const struct product *product);
+
+/* Returns whether NumPy's loop has computed it on this thread. */
+static bool plan_and_compute(const struct gufunc_loop *loop, const struct product *product)
 {
-    const struct gufunc_loop *loop = loop_;
     struct matmul_plan plan;
     matmul_plan(&plan, &policy_in_use, &loop->dtype, product);
     if (plan.way != MATMUL_FALLBACK) {
         gufunc_counts.ours++;
         matmul_run(&plan);
-    } else if (!matmul_join_copies(&policy_in_use, &loop->dtype, product, compute_on_processor,
-                                   loop)) {
-        gufunc_counts.numpys++;
-        gufunc_by_numpy(loop, product, &plan);
+        return false;
     }
+    if (matmul_join_copies(&policy_in_use, &loop->dtype, product, compute_on_processor, loop)) {
+        return false;
+    }
+    gufunc_counts.numpys++;
+    gufunc_by_numpy(loop, product, &plan);
+    return plan.stack_threads == 1;
+}
+
+static void compute_on_processor(const void *loop, const struct product *product)
+{
+    plan_and_compute(loop, product);
 }
 
 void offload_know(const struct gufunc_loop *loop)
@@ -223,14 +233,13 @@ static void run_attempt(struct attempt *attempt)
     call_record_set(op, "cpu", why, seconds, threads);
 }
 
-void offload_run(const struct gufunc_loop *loop, const struct product *product)
+bool offload_run(const struct gufunc_loop *loop, const struct product *product)
 {
     if (!loop->has_devices) {
-        compute_on_processor(loop, product);
-        return;
+        return plan_and_compute(loop, product);
     }
     if (is_raising()) {
-        return; /* the rest of a stack, one product of which failed */
+        return false; /* the rest of a stack, one product of which failed */
     }
     const struct options options = options_in_effect();
     const double operations =
@@ -239,9 +248,9 @@ void offload_run(const struct gufunc_loop *loop, const struct product *product)
                                                                    : LEAST_FLOAT_OPERATIONS;
     const bool forced = options.device >= OFFLOAD_DEVICE;
     if (operations == 0 || (!forced && operations < least)) {
-        compute_on_processor(loop, product);
+        const bool is_numpys = plan_and_compute(loop, product);
         call_record_short(op, "too small for a device");
-        return;
+        return is_numpys;
     }
     struct attempt attempt = {
         .loop = loop,
@@ -263,4 +272,5 @@ void offload_run(const struct gufunc_loop *loop, const struct product *product)
     failure_before_threads(&failure);
     run_attempt(&attempt);
     failure_after_threads(&failure);
+    return false;
 }

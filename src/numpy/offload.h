@@ -6,8 +6,9 @@
 
 #include "device/pipeline.h"
 
-/* Computes a product. */
-void offload_run(const struct gufunc_loop *loop, const struct product *product);
+/* Computes a product. Returns whether NumPy's loop has done so on this thread: it does the same for others that differ
+ * only in where they lie. */
+bool offload_run(const struct gufunc_loop *loop, const struct product *product);
 
 /* Makes a loop known to offload_on_processor(), until it is about to be freed. */
 void offload_know(const struct gufunc_loop *loop);
