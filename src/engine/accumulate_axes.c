@@ -251,18 +251,20 @@ static ptrdiff_t least_columns(const struct accumulated_axes *axes)
 void accumulate_order_axes(struct accumulated_axes *axes)
 {
     struct axis *kept = axes->kept.axis;
-    const bool is_short = accumulate_spans_little(axes, axes->along);
-    if (fastest(&axes->kept).n >= least_columns(axes)) {
+    if (!axes->takes_rows || fastest(&axes->kept).n >= least_columns(axes)) {
         return;
     }
+    const bool is_short = accumulate_spans_little(axes, axes->along);
+    int longest = 0;
     for (int i = 1; i < axes->kept.count; i++) {
         const bool suits =
             is_short || magnitude(kept[i].out_step) < magnitude(axes->along.out_step);
-        if (suits && kept[i].n > kept[0].n) {
-            const struct axis longer = kept[i];
-            kept[i] = kept[0];
-            kept[0] = longer;
-        }
+        longest = suits && kept[i].n > kept[longest].n ? i : longest;
+    }
+    if (longest > 0 && kept[longest].n >= least_columns(axes)) {
+        const struct axis first = kept[0];
+        kept[0] = kept[longest];
+        kept[longest] = first;
     }
 }
 
