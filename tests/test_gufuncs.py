@@ -362,3 +362,15 @@ def test_bools_with_one_true_product_at_each_place(k):
     assert np.array_equal(nc.matmul(a, b.T), a)
     if k > 1:
         assert not nc.vecdot(a, np.roll(b, 1, axis=1)).any()
+
+
+@pytest.mark.parametrize("dtype", "BhiLq")
+def test_sums_of_contiguous_integers_end_within_a_vector(dtype):
+    """The last vector of a sum overlaps the one before: each product counts once, and none behind the last."""
+    rng = np.random.default_rng(4)
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    for k in [*range(1, 140), 1000, 1001]:
+        a, b = rng.integers(low, high, (2, 7, k + 3), dtype, endpoint=True)[..., 1 : k + 1]
+        assert np.array_equal(nc.vecdot(a, b), np.vecdot(a, b)), k
+        assert np.array_equal(nc.matvec(a[:, None], b), np.matvec(a[:, None], b)), k
+        assert np.array_equal(nc.vecdot(a[3], b), np.vecdot(a[3], b)), k

@@ -19,9 +19,11 @@ enum {
      * `python benchmarks/streaming.py` */
     STREAMING_FROM_CACHE_SIXTEENTHS = 16,
 
-    /* Rows of packed tiles of fewer bytes are stored as usual: with 1 KiB, streaming takes 1.4 times as long,
-     * with 2 KiB 0.9 times. `python benchmarks/compare.py` */
-    STREAMED_FROM_ROW_BYTES = 2048,
+    /* Rows of fewer bytes that are not joined are stored as usual: of packed tiles, streaming 1 KiB takes 1.4 times
+     * as long, 2 KiB 0.9 times; of others, 280 bytes 4 times, 1200 bytes 0.95 times.
+     * `python benchmarks/compare.py`, `random_calls.py` */
+    STREAMED_FROM_ROW_BYTES = 1024,
+    STREAMED_FROM_PACKED_ROW_BYTES = 2048,
 
     /* New outputs of so many bytes get their pages from the thread that writes them.
      * `python benchmarks/streaming.py` */

@@ -25,9 +25,16 @@ static bool is_tiny(const struct product *x)
 }
 
 /* Vectors need contiguous elements: the fallback goes from element to element as fast as any. */
-static bool has_contiguous_dots(const struct matmul_dtype *dtype, const struct product *x)
+static bool has_contiguous_dots(const struct matmul_kernel *kernel, const struct product *x)
 {
-    return x->a.column_step == dtype->item_size && x->b.row_step == dtype->item_size;
+    const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
+    return x->a.column_step == size && x->b.row_step == size;
+}
+
+static bool suits_dots(const struct matmul_kernel *kernel, const struct product *x)
+{
+    return kernel->dots != NULL && x->m == 1 && x->n == 1 &&
+           x->k * (ptrdiff_t)kernel->item_size >= DOTS_FROM_BYTES && has_contiguous_dots(kernel, x);
 }
 
 /* Rows of c, or columns, that vectors can write as they read b, or a copy of it. */
@@ -70,7 +77,7 @@ static double least_half_muls(const struct product *x)
 /* Of bools, which NumPy's loop looks at one by one, until a product is true. */
 static bool is_worth_words(ptrdiff_t k)
 {
-    return (k > 1 && k <= SHORT_BOOL_DOT) || k >= SHORT_DOT;
+    return (k > 1 && k <= SHORT_BOOL_DOT) || k >= LONG_BOOL_DOT;
 }
 
 static bool suits_kernel(const struct matmul_dtype *dtype, const struct product *x, double muls)
@@ -81,16 +88,15 @@ static bool suits_kernel(const struct matmul_dtype *dtype, const struct product 
     }
     switch (dtype->kernel->kind) {
     case 'b':
-        return is_vecdot ? is_worth_words(x->k) && has_contiguous_dots(dtype, x)
+        return is_vecdot ? is_worth_words(x->k) && has_contiguous_dots(dtype->kernel, x)
                          : matmul_bool_suits(x, muls);
     case 'e':
         return x->k == 0 || muls > least_half_muls(x);
     default:
         break;
     }
-    if (is_vecdot &&
-        (dtype->kernel->has_scalar_dots || x->k < SHORT_DOT || !has_contiguous_dots(dtype, x))) {
-        return false;
+    if (is_vecdot) {
+        return suits_dots(dtype->kernel, x);
     }
     if (dtype->has_blas) {
         return suits_float_kernel(dtype, x, muls);
@@ -318,13 +324,18 @@ void matmul_plan(struct matmul_plan *plan, const struct policy *policy,
     product_normalise(x, (ptrdiff_t)kernel->item_size);
     if (x->k == 0) {
         plan->way = MATMUL_ZEROS;
+    } else if (suits_dots(kernel, x)) {
+        plan->way = MATMUL_STACK;
+        plan->stack = kernel->dots;
     } else if (suits_stack(kernel, x, muls)) {
         plan->way = MATMUL_STACK;
+        plan->stack = kernel->stack;
     } else {
         if (wants_transposition(kernel, x)) {
             *x = product_transposed(x);
         }
         plan->way = way_of(kernel, x, muls);
+        plan->stack = plan->way == MATMUL_STACK ? kernel->bits->direct : NULL;
     }
     if (plan->ends_early) {
         plan_bool_threads(plan);
@@ -395,7 +406,7 @@ static void run_range(void *context, ptrdiff_t first, ptrdiff_t count)
     advance(&x, first);
     x.batch = count;
     if (plan->way == MATMUL_STACK) {
-        (plan->kernel->bits != NULL ? plan->kernel->bits->direct : plan->kernel->stack)(&x);
+        plan->stack(&x);
         return;
     }
     for (ptrdiff_t i = 0; i < count; i++) {

@@ -39,6 +39,7 @@ struct matmul_plan {
     /* The rest is not for MATMUL_FALLBACK. */
     struct thin_task thin;              /* for MATMUL_THIN alone, which has no kernel */
     const struct matmul_kernel *kernel; /* with MATMUL_PACKED perhaps one for large products only */
+    void (*stack)(const struct product *x); /* of the kernel, for MATMUL_STACK */
     struct product product; /* rows of c contiguous, where a transposition makes them so */
 };
 

@@ -27,7 +27,7 @@ enum {
     SMALL_BOOL_MULS = 24 * 24 * 24,
     SMALL_BOOL_RESULTS = 32,
     SHORT_BOOL_DOT = 16, /* elements up to which bools are looked at in one or two words */
-    SHORT_DOT = 32,      /* elements of a vecdot below which vectors gain nothing */
+    LONG_BOOL_DOT = 32,  /* from which on they are in vectors */
     /* OpenBLAS stays on the calling thread up to here: above, its threads and ours would multiply. */
     SERIAL_BLAS_MULS = 64 * 64 * 64,
     SERIAL_BLAS_COMPLEX_MULS = 32 * 32 * 32,

@@ -367,9 +367,10 @@ static elementwise_kernel *choose_kernel(const struct tiled_call *call)
     }
     /* See elementwise_plan_kernel(). */
     const ptrdiff_t row_bytes = tiling->columns * (ptrdiff_t)loop->item_size[loop->inputs];
+    const ptrdiff_t least = packs ? STREAMED_FROM_PACKED_ROW_BYTES : STREAMED_FROM_ROW_BYTES;
     const bool streams = nested->streams && call->new_output_end == NULL &&
                          nested->convert[loop->inputs] == NULL &&
-                         !(packs && row_bytes < STREAMED_FROM_ROW_BYTES);
+                         (tiling->joined || row_bytes >= least);
     return elementwise_choose(loop, step, streams);
 }
 

@@ -8,6 +8,8 @@ enum { IN_ORDER = 0 };
 
 #include "pack_template.h"
 
+#include "stack_of_dots.h"
+
 static void pack_a(char *panel, const char *from, ptrdiff_t row_step, ptrdiff_t k_step,
                    ptrdiff_t count, ptrdiff_t k)
 {
@@ -23,7 +25,6 @@ static void pack_b(char *panel, const char *from, ptrdiff_t column_step, ptrdiff
 const struct matmul_kernel KERNEL = {
     .kind = 'i',
     .item_size = sizeof(element),
-    .has_scalar_dots = !SUMS_ARE_VECTORS(DOT_VECTORS),
     .sum_size = sizeof(sum_element),
     .rows = ROWS,
     .columns = COLUMNS,
@@ -37,4 +38,7 @@ const struct matmul_kernel KERNEL = {
     .direct = compute_directly,
     .stack_row_bytes = VECTOR_BYTES,
     .stack = compute_stack,
+#if !defined(SCALAR_DOTS)
+    .dots = stack_of_dots,
+#endif
 };

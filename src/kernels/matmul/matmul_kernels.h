@@ -58,6 +58,8 @@ struct thin_kernels {
     void (*add)(char *to, const char *from, ptrdiff_t n);
 };
 
+enum { DOTS_FROM_BYTES = 32 };
+
 /* The kernel of one dtype on one instruction set. A panel holds `rows` rows of a, or `columns` columns of b,
  * in the kernel's own format, with the elements of one group of k contiguous. Sums of floats run over k
  * in ascending order in `tile` and in `direct`: bits depend neither on blocks nor on which of both is used. */
@@ -65,7 +67,6 @@ struct matmul_kernel {
     char kind; /* 'i': integers modulo 2^n; 'e': halves, summed in float; 'f': floats; 'b': bits */
     size_t item_size;
     bool is_scalar;          /* computes one element after the other, without vectors */
-    bool has_scalar_dots;    /* of contiguous k: as fast as the fallback's */
     bool (*prepare)(void);   /* of large products: called before use; false: cannot be used */
     size_t sum_size;         /* bytes of a tile's element */
     ptrdiff_t rows, columns; /* of a register tile; 0: only `direct` exists */
@@ -97,6 +98,8 @@ struct matmul_kernel {
      * and c are contiguous, m is a multiple of 4. May be NULL. */
     ptrdiff_t stack_row_bytes;
     void (*stack)(const struct product *x);
+    /* A stack of sums, m and n 1, of contiguous k of at least DOTS_FROM_BYTES. NULL: the fallback's take no longer. */
+    void (*dots)(const struct product *x);
     const struct thin_kernels *thin; /* of floats that BLAS computes, too; may be NULL */
     const struct matmul_bits *bits;  /* of bool; NULL for all others */
 };
