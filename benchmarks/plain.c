@@ -9,8 +9,10 @@ typedef uint8_t boolean;
 #define DEFINE_ADD(name, A, B, OUT)                                                                \
     void add_##name(const A *a, const B *b, OUT *out, ptrdiff_t n, int threads)                    \
     {                                                                                              \
-        _Pragma("omp parallel for simd num_threads(threads) schedule(static)")                     \
-        for (ptrdiff_t i = 0; i < n; i++) {                                                        \
+        _Pragma("omp parallel for simd num_threads(threads) schedule(static)") for (ptrdiff_t i =  \
+                                                                                        0;         \
+                                                                                    i < n; i++)    \
+        {                                                                                          \
             out[i] = (OUT)((OUT)a[i] + (OUT)b[i]);                                                 \
         }                                                                                          \
     }

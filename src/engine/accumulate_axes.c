@@ -254,11 +254,14 @@ void accumulate_order_axes(struct accumulated_axes *axes)
     if (!axes->takes_rows || fastest(&axes->kept).n >= least_columns(axes)) {
         return;
     }
+    /* Each of the nearest axis' elements passes over the rows' cache lines again: as long as those lie in a near
+     * cache, or few of them take less than many calls that convert a few elements each. */
     const bool is_short = accumulate_spans_little(axes, axes->along);
+    const bool are_few = axes->convert != NULL && kept[0].n <= ACCUMULATED_FEW_PASSES;
     int longest = 0;
     for (int i = 1; i < axes->kept.count; i++) {
         const bool suits =
-            is_short || magnitude(kept[i].out_step) < magnitude(axes->along.out_step);
+            is_short || (are_few && magnitude(kept[i].out_step) < magnitude(axes->along.out_step));
         longest = suits && kept[i].n > kept[longest].n ? i : longest;
     }
     if (longest > 0 && kept[longest].n >= least_columns(axes)) {

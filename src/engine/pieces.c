@@ -10,6 +10,9 @@ enum {
     PIECE_BYTES = 4096, /* of an operand, */
     WIDE_PIECE_BYTES = 8192,
     WIDE_ITEM_BYTES = 16, /* and of one of such items, of which there would be few */
+    /* Kernels begin at once, so that the next piece is converted while memory answers this one.
+     * `python benchmarks/compare.py --match contiguous` */
+    KERNEL_PIECE_BYTES = 2048,
     MASKED_PIECE_ELEMENTS = 512,
 };
 
@@ -127,7 +130,10 @@ ptrdiff_t pieces_most_elements(const struct pieces *pieces)
     if (pieces->is_masked) {
         return size_min(PIECE_BYTES / (ptrdiff_t)largest, MASKED_PIECE_ELEMENTS);
     }
-    return (largest >= WIDE_ITEM_BYTES ? WIDE_PIECE_BYTES : PIECE_BYTES) / (ptrdiff_t)largest;
+    const ptrdiff_t bytes = largest >= WIDE_ITEM_BYTES ? WIDE_PIECE_BYTES
+                            : pieces->kernel != NULL   ? KERNEL_PIECE_BYTES
+                                                       : PIECE_BYTES;
+    return bytes / (ptrdiff_t)largest;
 }
 
 /* Kernels write whole cache lines. An inner loop gets multiples of its vectors, as from NumPy: in them, it may take

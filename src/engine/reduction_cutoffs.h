@@ -70,6 +70,8 @@ enum {
     ACCUMULATED_LEAST_COLUMNS_OF_SHORT_LINES = 4,
     /* Converted lines of fewer, one after the other on one thread, are NumPy's. */
     ACCUMULATED_CONVERTED_LINE = 16,
+    /* Times that rows may pass over the same cache lines, if fewer elements would be converted at a time. */
+    ACCUMULATED_FEW_PASSES = 5,
 };
 
 #endif
