@@ -171,7 +171,9 @@ def compare(options):
     rows = []
     for case in named_cases(options.quick, options.match):
         progress(f"{case.name} {case.size}")
-        rows.append(measure(case, others, loops, threads, QUICK_SECONDS if options.quick else SECONDS))
+        rows.append(
+            measure(case, others, loops, threads, QUICK_SECONDS if options.quick else SECONDS)
+        )
     progress("")
     columns = ["numpy", "ours", *others]
     lines = _bench.header(machine)

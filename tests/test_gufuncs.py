@@ -366,7 +366,7 @@ def test_bools_with_one_true_product_at_each_place(k):
 
 @pytest.mark.parametrize("dtype", "BhiLq")
 def test_sums_of_contiguous_integers_end_within_a_vector(dtype):
-    """The last vector of a sum overlaps the one before: each product counts once, and none behind the last."""
+    """The last vector of a sum overlaps the one before: each product counts, and only once."""
     rng = np.random.default_rng(4)
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
     for k in [*range(1, 140), 1000, 1001]:
