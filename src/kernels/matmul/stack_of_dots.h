@@ -29,16 +29,16 @@ INLINE element total_of_dot_lanes(dot_lanes sum)
             part[i] += part[i + parts];
         }
     }
-    uint64_t total;
-    memcpy(&total, part, sizeof total);
+    uint64_t lowest;
+    memcpy(&lowest, part, sizeof lowest);
     /* Carries leave the lowest lane, but none reaches it. */
     switch (sizeof(short_lane)) {
     case 2:
-        return (element)(total + (total >> 16) + (total >> 32) + (total >> 48));
+        return (element)(lowest + (lowest >> 16) + (lowest >> 32) + (lowest >> 48));
     case 4:
-        return (element)(total + (total >> 32));
+        return (element)(lowest + (lowest >> 32));
     default:
-        return (element)total;
+        return (element)lowest;
     }
 }
 
