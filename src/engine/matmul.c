@@ -31,7 +31,7 @@ static bool has_contiguous_dots(const struct matmul_kernel *kernel, const struct
     return x->a.column_step == size && x->b.row_step == size;
 }
 
-static bool suits_dots(const struct matmul_kernel *kernel, const struct product *x)
+bool matmul_suits_dots(const struct matmul_kernel *kernel, const struct product *x)
 {
     return kernel->dots != NULL && x->m == 1 && x->n == 1 &&
            x->k * (ptrdiff_t)kernel->item_size >= DOTS_FROM_BYTES && has_contiguous_dots(kernel, x);
@@ -95,8 +95,8 @@ static bool suits_kernel(const struct matmul_dtype *dtype, const struct product 
     default:
         break;
     }
-    if (is_vecdot) {
-        return suits_dots(dtype->kernel, x);
+    if (is_vecdot || (dtype->kernel->kind == 'i' && x->m == 1 && x->n == 1)) {
+        return matmul_suits_dots(dtype->kernel, x);
     }
     if (dtype->has_blas) {
         return suits_float_kernel(dtype, x, muls);
@@ -324,7 +324,7 @@ void matmul_plan(struct matmul_plan *plan, const struct policy *policy,
     product_normalise(x, (ptrdiff_t)kernel->item_size);
     if (x->k == 0) {
         plan->way = MATMUL_ZEROS;
-    } else if (suits_dots(kernel, x)) {
+    } else if (matmul_suits_dots(kernel, x)) {
         plan->way = MATMUL_STACK;
         plan->stack = kernel->dots;
     } else if (suits_stack(kernel, x, muls)) {

@@ -43,6 +43,9 @@ struct matmul_plan {
     struct product product; /* rows of c contiguous, where a transposition makes them so */
 };
 
+/* Whether the kernel's loop over a stack of sums takes such products. */
+bool matmul_suits_dots(const struct matmul_kernel *kernel, const struct product *x);
+
 /* Decides by the shape of one product alone who computes it, so that a product in a stack has the bits of
  * one by itself. The bits of integers, halves and truth values do not depend on threads either. */
 void matmul_plan(struct matmul_plan *plan, const struct policy *policy,

@@ -39,6 +39,7 @@ enum {
 
     /* ---- stacks in which one operand is repeated ---- */
     MOST_JOINED_ROWS = 1 << 30, /* BLAS may count in 32 bits */
+    JOIN_LEAST_SUMS = 8, /* of integers: a product of so few rows takes longer than its sums */
     JOIN_MOST_ROWS = 16, /* of one product: with more, BLAS reads the repeated operand seldom */
     JOIN_FROM_BYTES = 48 << 10, /* of the repeated operand of floats */
     /* All by `python benchmarks/matmul.py joined --threads 1`. */

@@ -67,6 +67,13 @@ static bool exceed_small_kernels(const struct product *x)
     return each <= SMALL_BLAS_MULS && all > SMALL_BLAS_MULS && all < JOIN_NOT_UP_TO_MULS;
 }
 
+/* Whether sums of integers take no longer one by one than as a product of a matrix and a vector. */
+static bool are_better_apart(const struct matmul_kernel *kernel, const struct product *x)
+{
+    return kernel->kind == 'i' && x->m == 1 && x->n == 1 &&
+           (x->batch < JOIN_LEAST_SUMS || matmul_suits_dots(kernel, x));
+}
+
 /* No loop that multiplies matrices conjugates. */
 static bool gains(const struct matmul_dtype *dtype, const struct product *x)
 {
@@ -75,7 +82,7 @@ static bool gains(const struct matmul_dtype *dtype, const struct product *x)
         return false;
     }
     if (!dtype->has_blas) {
-        return dtype->kernel != NULL &&
+        return dtype->kernel != NULL && !are_better_apart(dtype->kernel, x) &&
                (double)x->batch * (double)(x->m * x->n) * (double)x->k > TINY_STACK_MULS;
     }
     const ptrdiff_t rows = repeats_b ? x->m : x->n, repeated_rows = repeats_b ? x->n : x->m;
