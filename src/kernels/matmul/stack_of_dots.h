@@ -29,8 +29,7 @@ INLINE element total_of_dot_lanes(dot_lanes sum)
             part[i] += part[i + parts];
         }
     }
-    uint64_t lowest;
-    memcpy(&lowest, part, sizeof lowest);
+    const uint64_t lowest = (uint64_t)part[0];
     /* Carries leave the lowest lane, but none reaches it. */
     switch (sizeof(short_lane)) {
     case 2:
