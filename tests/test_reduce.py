@@ -363,8 +363,11 @@ def test_short_rows_that_lie_apart(name, reductions):
     for dtype in ORDERLESS[name]:
         x = few_values(rng, (9, 40, 33), dtype)[..., 3:]
         y = few_values(rng, (6, 12, 5, 9, 33), dtype)[..., 3:]
+        z = few_values(rng, (1500, 5, 9), dtype)[..., 2:]  # more rows than are packed at a time
         for operand, axis in (
             (x, 0),
+            (z, 0),
+            (z[::-3], 0),
             (x[::-1, ::2], 0),
             (x.swapaxes(0, 1), 1),
             (x.T, 2),

@@ -138,6 +138,13 @@ static int axis_to_cut(const struct axes *repeated)
 
 /* ---- short rows side by side ---- */
 
+/* Bytes of the rows that are packed before they are reduced. */
+static ptrdiff_t packed_bytes(const struct reduction *reduction, ptrdiff_t row_bytes)
+{
+    const ptrdiff_t rows = size_max(1, REDUCTION_PACKED_BYTES / row_bytes);
+    return size_min(rows, fastest(&reduction->repeated).n) * row_bytes;
+}
+
 /* Rows of several places are packed to one. */
 static void run_packed_columns(const struct reduction_split *split, ptrdiff_t block, char *scratch)
 {
@@ -154,12 +161,18 @@ static void run_packed_columns(const struct reduction_split *split, ptrdiff_t bl
         reduction->data + first * place.step + offset_of(&reduction->kept, 2, others, false);
     struct tile row = {data, places, axis.n, place.step, axis.step};
     char *sums = scratch, *packed = scratch + split->places * axis.n * sum_size;
+    const ptrdiff_t row_bytes = columns * size;
+    const ptrdiff_t most = packed_bytes(reduction, row_bytes) / row_bytes;
     const ptrdiff_t times = size_from(&reduction->repeated, 1);
     for (ptrdiff_t i = 0; i < times; i++) {
-        for (ptrdiff_t k = 0; k < repeated.n; k++) {
-            row.data = data + offset_of(&reduction->repeated, 1, i, false) + k * repeated.step;
-            tile_pack(kernel->item_size, &row, packed);
-            kernel->reduce_rows(kernel, packed, 0, 1, size, columns, false, i + k > 0, sums);
+        row.data = data + offset_of(&reduction->repeated, 1, i, false);
+        for (ptrdiff_t k = 0, rows; k < repeated.n; k += rows) {
+            rows = size_min(most, repeated.n - k);
+            for (ptrdiff_t r = 0; r < rows; r++, row.data += repeated.step) {
+                tile_pack(kernel->item_size, &row, packed + r * row_bytes);
+            }
+            kernel->reduce_rows(kernel, packed, row_bytes, rows, size, columns, false, i + k > 0,
+                                sums);
         }
     }
     if (place.out_step == axis.n * axis.out_step) {
@@ -205,8 +218,8 @@ static bool split_packed_columns(struct reduction_split *split, const struct red
         .places = places,
         .cuts = 1,
         .blocks = others * ceiling(place.n, places),
-        .scratch_bytes =
-            (size_t)(places * (row_bytes + axis.n * (ptrdiff_t)reduction->kernel->sum_size)),
+        .scratch_bytes = (size_t)(places * axis.n * (ptrdiff_t)reduction->kernel->sum_size +
+                                  packed_bytes(reduction, places * row_bytes)),
     };
     split->chunk = ceiling(REDUCTION_CHUNK_BYTES, total_bytes(reduction) / split->blocks + 1);
     return true;
