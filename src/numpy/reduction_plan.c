@@ -320,8 +320,7 @@ static const char *why_not_axes(struct reduction_plan *plan, const struct reduct
     const npy_intp rows = size_from(&plan->reduction.repeated, 0);
     const bool is_copy = rows * size_from(&plan->reduction.inner, 0) == 1;
     const bool gains = PyArray_SIZE(array) > size_from(&plan->reduction.kept, 0) ||
-                       (PyArray_SIZE(array) < reduction_short_loop() &&
-                        size_from(&plan->reduction.kept, 1) <= MOST_COPIED_ROWS);
+                       (is_short && size_from(&plan->reduction.kept, 1) <= MOST_COPIED_ROWS);
     if (is_copy && !gains) {
         return "a copy";
     }
