@@ -363,7 +363,7 @@ def test_short_rows_that_lie_apart(name, reductions):
     for dtype in ORDERLESS[name]:
         x = few_values(rng, (9, 40, 33), dtype)[..., 3:]
         y = few_values(rng, (6, 12, 5, 9, 33), dtype)[..., 3:]
-        z = few_values(rng, (1500, 5, 9), dtype)[..., 2:]  # more rows than are packed at a time
+        z = few_values(rng, (1500, 14, 9), dtype)[..., 2:]  # more rows than are packed at a time
         for operand, axis in (
             (x, 0),
             (z, 0),

@@ -138,11 +138,11 @@ static int axis_to_cut(const struct axes *repeated)
 
 /* ---- short rows side by side ---- */
 
-/* Bytes of the rows that are packed before they are reduced. */
-static ptrdiff_t packed_bytes(const struct reduction *reduction, ptrdiff_t row_bytes)
+/* How many rows of so many bytes are packed before they are reduced. */
+static ptrdiff_t packed_rows(const struct reduction *reduction, ptrdiff_t row_bytes)
 {
-    const ptrdiff_t rows = size_max(1, REDUCTION_PACKED_BYTES / row_bytes);
-    return size_min(rows, fastest(&reduction->repeated).n) * row_bytes;
+    return size_min(size_max(1, REDUCTION_PACKED_BYTES / row_bytes),
+                    fastest(&reduction->repeated).n);
 }
 
 /* Rows of several places are packed to one. */
@@ -162,7 +162,7 @@ static void run_packed_columns(const struct reduction_split *split, ptrdiff_t bl
     struct tile row = {data, places, axis.n, place.step, axis.step};
     char *sums = scratch, *packed = scratch + split->places * axis.n * sum_size;
     const ptrdiff_t row_bytes = columns * size;
-    const ptrdiff_t most = packed_bytes(reduction, row_bytes) / row_bytes;
+    const ptrdiff_t most = packed_rows(reduction, split->places * axis.n * size);
     const ptrdiff_t times = size_from(&reduction->repeated, 1);
     for (ptrdiff_t i = 0; i < times; i++) {
         row.data = data + offset_of(&reduction->repeated, 1, i, false);
@@ -219,7 +219,7 @@ static bool split_packed_columns(struct reduction_split *split, const struct red
         .cuts = 1,
         .blocks = others * ceiling(place.n, places),
         .scratch_bytes = (size_t)(places * axis.n * (ptrdiff_t)reduction->kernel->sum_size +
-                                  packed_bytes(reduction, places * row_bytes)),
+                                  packed_rows(reduction, places * row_bytes) * places * row_bytes),
     };
     split->chunk = ceiling(REDUCTION_CHUNK_BYTES, total_bytes(reduction) / split->blocks + 1);
     return true;
