@@ -24,6 +24,7 @@ class Plain:
             compiler = os.environ.get("CC", "cc").split()
             subprocess.run([*compiler, *flags, source, "-o", library], check=True)
             self._loops = ctypes.CDLL(str(library))
+        self._loops.read_words.restype = ctypes.c_uint64
 
     def call(self, case, names):
         """The call of a case, into a new array where the case makes one; None without a loop."""

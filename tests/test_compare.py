@@ -88,6 +88,7 @@ def row_of(module, **changes):
         "unfit": ["other is wrong"],
         "same": True,
         "target": 2.0,
+        "share_of_plain": None,
         "read_share": None,
         "read_bytes_per_second": None,
     }
@@ -108,6 +109,30 @@ def test_table_marks_losses_and_targets(module):
     line, summary = row_of(module, target=None, read_share=0.85, read_bytes_per_second=8e8)
     assert "read 80% of 85% MISSED" in line
     assert summary[-1] == "targets missed: 1 of 1"
+    line, _ = row_of(module, target=2.1, share_of_plain=0.89)
+    assert "2.1 plain 89% MISSED" in line
+    line, summary = row_of(module, target=2.1, share_of_plain=0.9)
+    assert "2.1 plain 90% met" in line
+    assert summary[-1] == "targets missed: 0 of 1"
+
+
+def test_plain_loops_add_and_read(module, monkeypatch):
+    plain = module("plain")
+    monkeypatch.setattr(plain, "FROM_ELEMENTS", 1)
+    loops, added, read = plain.Plain(2), 0, 0
+    for case in module("cases").named_cases(True, ""):
+        names = case.operands()
+        call = loops.call(case, names)
+        if case.op.endswith(".reduce") and call is not None:
+            words = names["a"].view(np.uint64)
+            assert call() == np.bitwise_or.reduce(words, axis=None)
+            read += 1
+        elif call is not None:
+            call()
+            if "out" in names and names["a"].dtype != np.float16:  # read as integers
+                assert np.array_equal(case.result(call, names), names["a"] + names["b"])
+                added += 1
+    assert added > 16 and read > 8
 
 
 def test_targets_are_those_of_the_threads_at_hand(module):
