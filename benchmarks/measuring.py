@@ -4,7 +4,9 @@ The rule: a cell is slower only if it is so in several runs, each in a process o
 each by more than NumPy differs from itself in that run.
 """
 
+import ctypes
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -80,6 +82,16 @@ def read_bandwidth(threads, size=1 << 28):
             list(pool.map(np.max, parts))
             seconds.append(time.perf_counter() - start)
     return size / min(seconds)
+
+
+def compiled_loops(source, *flags):
+    """The functions of a C file, with OpenMP, whose threads are as good as ours for plain loops."""
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder, "loops.so")
+        compiler = os.environ.get("CC", "cc").split()
+        common = ["-fopenmp", "-shared", "-fPIC"]
+        subprocess.run([*compiler, *flags, *common, source, "-o", library], check=True)
+        return ctypes.CDLL(str(library))  # which stays when the file is gone
 
 
 def is_slower(cell):

@@ -6,13 +6,12 @@
 typedef uint16_t float16;
 typedef uint8_t boolean;
 
+#define IN_PARALLEL _Pragma("omp parallel for simd num_threads(threads) schedule(static)")
 #define DEFINE_ADD(name, A, B, OUT)                                                                \
     void add_##name(const A *a, const B *b, OUT *out, ptrdiff_t n, int threads)                    \
     {                                                                                              \
-        _Pragma("omp parallel for simd num_threads(threads) schedule(static)") for (ptrdiff_t i =  \
-                                                                                        0;         \
-                                                                                    i < n; i++)    \
-        {                                                                                          \
+        IN_PARALLEL                                                                                \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                        \
             out[i] = (OUT)((OUT)a[i] + (OUT)b[i]);                                                 \
         }                                                                                          \
     }

@@ -1,13 +1,10 @@
 """Plain C loops over the bytes of a case of compare.py: what the machine gives on these threads."""
 
 import ctypes
-import os
-import subprocess
-import tempfile
 from pathlib import Path
 
 import numpy as np
-from measuring import Call
+from measuring import Call, compiled_loops
 
 ENOUGH = 0.9  # of their speed: the machine gives no more
 FROM_ELEMENTS = 10**5  # below, what ctypes takes would count
@@ -15,15 +12,8 @@ FROM_ELEMENTS = 10**5  # below, what ctypes takes would count
 
 class Plain:
     def __init__(self, threads):
-        """Compile them; OpenMP's threads are as good as ours for them."""
         self._threads = threads
-        with tempfile.TemporaryDirectory() as folder:
-            library = Path(folder, "plain.so")
-            source = Path(__file__).with_suffix(".c")
-            flags = ["-O3", "-march=native", "-fopenmp", "-shared", "-fPIC"]
-            compiler = os.environ.get("CC", "cc").split()
-            subprocess.run([*compiler, *flags, source, "-o", library], check=True)
-            self._loops = ctypes.CDLL(str(library))
+        self._loops = compiled_loops(Path(__file__).with_suffix(".c"), "-O3", "-march=native")
         self._loops.read_words.restype = ctypes.c_uint64
 
     def call(self, case, names):

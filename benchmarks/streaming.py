@@ -9,17 +9,14 @@ The first says what src/engine/elementwise_cutoffs.h should, the second what our
 
 import argparse
 import ctypes
-import os
 import platform
 import statistics
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import measuring
 import numpy as np
-from measuring import Call
+from measuring import Call, compiled_loops
 
 import numc_ufuncs as nc
 from numc_ufuncs import _machine
@@ -31,14 +28,9 @@ NEW_ELEMENTS = [10**6, 3 * 10**6, 10**7, 10**8]
 NEW_WAYS = {"plain": (0, 0), "streamed": (1, 0), "populated, streamed": (1, 1)}
 
 
-def compiled(folder):
-    """The plain loops; OpenMP's threads are as good as ours for them."""
-    library = Path(folder, "streaming.so")
-    source = Path(__file__).with_suffix(".c")
-    compiler = os.environ.get("CC", "cc")
-    command = [compiler, "-O2", "-fopenmp", "-shared", "-fPIC", source, "-o", library]
-    subprocess.run(command, check=True)
-    loops = ctypes.CDLL(str(library))
+def compiled():
+    """The plain loops, with the types of their arguments."""
+    loops = compiled_loops(Path(__file__).with_suffix(".c"), "-O2")
     pointer, size, flag = ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int
     loops.add.argtypes = [pointer, pointer, pointer, size, flag, flag, flag]
     loops.add_new.argtypes = [pointer, pointer, size, flag, flag, flag]
@@ -123,11 +115,10 @@ def main(arguments=None):
     sizes, elements, seconds = OUTPUT_BYTES, NEW_ELEMENTS, SECONDS
     if options.quick:
         sizes, elements, seconds = [1 << 12, 1 << 16], [10**4], 0.001
-    with tempfile.TemporaryDirectory() as folder:
-        loops = compiled(folder)
-        for threads in options.threads or sorted({1, nc.get_config()["threads"]}):
-            with nc.config(threads=threads):
-                report(loops, threads, sizes, elements, seconds)
+    loops = compiled()
+    for threads in options.threads or sorted({1, nc.get_config()["threads"]}):
+        with nc.config(threads=threads):
+            report(loops, threads, sizes, elements, seconds)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from checks import (
 )
 
 import numc_ufuncs as nc
+from numc_ufuncs import _core
 
 NAMES = ["sum_of_squares", "product", "cross", "all_equal", "normalized", "reciprocals", "roots"]
 COMPUTES_DIMENSIONS = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
@@ -371,6 +372,10 @@ def test_sums_of_contiguous_integers_end_within_a_vector(dtype):
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
     for k in [*range(1, 140), 1000, 1001]:
         a, b = rng.integers(low, high, (2, 7, k + 3), dtype, endpoint=True)[..., 1 : k + 1]
+        before = _core.matmuls()[0]
         assert np.array_equal(nc.vecdot(a, b), np.vecdot(a, b)), k
+        taken = _core.matmuls()[0] > before
+        # Not those of 64 bits: vectors of most processors have no product of them.
+        assert taken == (k * a.itemsize >= 32) or a.itemsize == 8, k
         assert np.array_equal(nc.matvec(a[:, None], b), np.matvec(a[:, None], b)), k
         assert np.array_equal(nc.vecdot(a[3], b), np.vecdot(a[3], b)), k

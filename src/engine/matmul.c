@@ -322,6 +322,7 @@ void matmul_plan(struct matmul_plan *plan, const struct policy *policy,
         return;
     }
     product_normalise(x, (ptrdiff_t)kernel->item_size);
+    plan->stack = kernel->bits != NULL ? kernel->bits->direct : kernel->stack;
     if (x->k == 0) {
         plan->way = MATMUL_ZEROS;
     } else if (matmul_suits_dots(kernel, x)) {
@@ -329,13 +330,11 @@ void matmul_plan(struct matmul_plan *plan, const struct policy *policy,
         plan->stack = kernel->dots;
     } else if (suits_stack(kernel, x, muls)) {
         plan->way = MATMUL_STACK;
-        plan->stack = kernel->stack;
     } else {
         if (wants_transposition(kernel, x)) {
             *x = product_transposed(x);
         }
         plan->way = way_of(kernel, x, muls);
-        plan->stack = plan->way == MATMUL_STACK ? kernel->bits->direct : NULL;
     }
     if (plan->ends_early) {
         plan_bool_threads(plan);

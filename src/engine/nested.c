@@ -360,7 +360,7 @@ static elementwise_kernel *choose_kernel(const struct tiled_call *call)
     ptrdiff_t step[PIECES_MOST_OPERANDS];
     bool packs = false;
     for (int op = 0; op < loop->operands; op++) {
-        packs = packs || (tiling->packed[op] && !tiling->joined);
+        packs = packs || tiling->packed[op];
         step[op] = tiling->packed[op] || nested->convert[op] != NULL
                        ? (ptrdiff_t)loop->item_size[op]
                        : nested->axis[nested->axes - 1].step[op];
