@@ -47,14 +47,13 @@ enum {
      * would be fewer that follow each other. `python benchmarks/random_calls.py` */
     MOST_PLANES_APART = 16,
     LEAST_PLANES_APART = 8,
-    /* Packed tiles are wide: the other operands' rows are long enough for the prefetcher, and lines that
-     * reach beyond a tile are still in a cache for the one below. */
+    /* Where an input lies across, tiles are wide: the other operands' rows are long enough for the prefetcher, and
+     * lines that reach beyond a tile are still in a cache for the one below. Unpacked, a call of the inner loop
+     * for each row takes little of the time. */
     PACKED_TILE_BYTES = 49152,
-    PACKED_TILE_COLUMNS = 256,
+    WIDE_TILE_COLUMNS = 768,
     /* A row that all others repeat is packed in parts that stay in the first-level cache. */
     PACKED_ROW_BYTES = 8192,
-    /* Unpacked, a call of the inner loop for each row of a tile takes little of the time. */
-    UNPACKED_TILE_COLUMNS = 512,
     /* An input across the output is not packed if its lines stay in the second-level cache. */
     UNPACKED_BELOW_LINES = 512,
     /* Other tiles hide what taking them costs. */
@@ -71,8 +70,10 @@ enum {
     SPARSE_LOOKED_AT = 256,
     SPARSE_FROM_ELEMENTS = 128,
     /* Of fewer rows, an input across the output is read as it lies: its lines are needed as often as there are
-     * rows, and most of them are in a cache then. `python benchmarks/random_calls.py` */
+     * rows, and most of them are in a cache then. Not of so many items that are smaller than
+     * GATHERED_BELOW_ITEM_BYTES. `python benchmarks/random_calls.py` */
     LEAST_PACKED_ROWS = 4,
+    LEAST_PACKED_ELEMENTS = 1024,
     /* Elements of a column that are so near to each other share lines: half of one. */
     MOST_NEAR_BYTES = 32,
     /* What a tile and a call of the inner loop cost, beside 1 ns for an element that lies apart. */

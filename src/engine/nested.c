@@ -1,5 +1,5 @@
-/* A call over operands in several dimensions, tile by tile. Operands that would make the loop go element by element, or in rows of a few, or whose dtype is not the loop's, are
- * packed tile by tile first. */
+/* A call over operands in several dimensions, tile by tile. Operands that would make the loop go element by element, or
+ * in rows of a few, or whose dtype is not the loop's, are packed tile by tile first. */
 #include "nested.h"
 
 #include "elementwise_cutoffs.h"
@@ -22,7 +22,7 @@ enum {
 
 struct tiled_call {
     struct tiling tiling;
-    elementwise_kernel *kernel; /* NULL: the inner loop */
+    struct pieces pieces;       /* of tiles that nothing is packed of */
     const char *new_output_end; /* NULL: the output's pages exist, or its tiles are scattered */
 };
 
@@ -275,13 +275,7 @@ static void run_tile(const struct tiled_call *call, struct packed *packed, ptrdi
     char *data[PIECES_MOST_OPERANDS];
     ptrdiff_t row_step[PIECES_MOST_OPERANDS], step[PIECES_MOST_OPERANDS], extent[TILE_AXES];
     bool joined = tiling->joined;
-    struct pieces pieces = {
-        .loop = loop,
-        .kernel = call->kernel,
-        .out_size = nested->stored_size[out],
-        .is_masked = nested->is_masked,
-    };
-    pieces.most = pieces_most_elements(&pieces);
+    struct pieces pieces = call->pieces;
     tiling_find(tiling, index, data, extent);
     const ptrdiff_t elements = extent[0] * extent[1] * extent[2];
     populate(call, packed, data[out], data[out] + elements * (ptrdiff_t)loop->item_size[out]);
@@ -289,10 +283,8 @@ static void run_tile(const struct tiled_call *call, struct packed *packed, ptrdi
         row_step[op] = row->step[op];
         step[op] = column->step[op];
     }
-    pieces.convert[out] = nested->convert[out];
     pieces.is_sparse = seems_sparse(tiling, data, extent);
     for (int in = 0; in < nested_operands(loop, nested); in = nested_read_next(loop, in)) {
-        pieces.convert[in] = nested->convert[in];
         if (tiling->packed[in] && packed->tile[in] != NULL && !pieces.is_sparse) {
             const ptrdiff_t rows = tiling->packed_once[in] ? 1 : extent[1];
             pack(tiling, packed, in, data[in], (const ptrdiff_t[]){extent[0], rows, extent[2]});
@@ -382,7 +374,16 @@ void nested_run(struct elementwise *loop, struct nested *nested, bool is_tiny)
     if (nested->output_is_new && !is_tiny) {
         call.new_output_end = find_new_output_end(tiling);
     }
-    call.kernel = choose_kernel(&call);
+    call.pieces = (struct pieces){
+        .loop = loop,
+        .kernel = choose_kernel(&call),
+        .out_size = nested->stored_size[loop->inputs],
+        .is_masked = nested->is_masked,
+    };
+    for (int op = 0; op < nested_operands(loop, nested); op++) {
+        call.pieces.convert[op] = nested->convert[op];
+    }
+    call.pieces.most = pieces_most_elements(&call.pieces);
     if (is_tiny) {
         run_tiles(&call, &(struct chunks){.end = tiling->tiles});
         return;

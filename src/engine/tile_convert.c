@@ -8,32 +8,43 @@
 enum {
     SCRATCH_BYTES = 4096,
     /* Longer rows are converted one by one. `python benchmarks/random_calls.py` */
-    PACKED_BELOW_COLUMNS = 64,
+    PACKED_BELOW_ROW_BYTES = 96,
 };
 
+/* To rows of `to_columns` elements. */
 static void convert_rows(const struct tile_conversion *conversion, const struct tile *tile,
-                         char *to)
+                         char *to, ptrdiff_t to_columns)
 {
-    const ptrdiff_t row_bytes = tile->columns * (ptrdiff_t)conversion->to_size;
+    const ptrdiff_t to_size = (ptrdiff_t)conversion->to_size;
+    if (tile->columns == to_columns && tile->row_step == tile->columns * tile->column_step) {
+        conversion->convert(tile->data, tile->column_step, to, tile->rows * tile->columns);
+        return;
+    }
     for (ptrdiff_t r = 0; r < tile->rows; r++) {
-        conversion->convert(tile->data + r * tile->row_step, tile->column_step, to + r * row_bytes,
-                            tile->columns);
+        conversion->convert(tile->data + r * tile->row_step, tile->column_step,
+                            to + r * to_columns * to_size, tile->columns);
     }
 }
 
-/* Some rows at a time. */
+/* Some rows at a time; of those that lie across, so few columns that whole lines of them are packed. */
 static void convert_packed(const struct tile_conversion *conversion, const struct tile *tile,
-                           ptrdiff_t most_rows, char *to)
+                           bool lies_across, char *to)
 {
     _Alignas(LINE_BYTES) char packed[SCRATCH_BYTES];
     const ptrdiff_t size = (ptrdiff_t)conversion->from_size;
-    const ptrdiff_t row_bytes = tile->columns * (ptrdiff_t)conversion->to_size;
+    const ptrdiff_t to_size = (ptrdiff_t)conversion->to_size, most = SCRATCH_BYTES / size;
+    const ptrdiff_t least_rows = lies_across ? size_min(LINE_BYTES / size, tile->rows) : 1;
+    const ptrdiff_t columns = size_min(most / least_rows, tile->columns);
     struct tile part = *tile;
     for (ptrdiff_t r = 0; r < tile->rows; r += part.rows) {
-        part.data = tile->data + r * tile->row_step;
-        part.rows = size_min(most_rows, tile->rows - r);
-        tile_pack(conversion->from_size, &part, packed);
-        conversion->convert(packed, size, to + r * row_bytes, part.rows * part.columns);
+        part.rows = size_min(most / columns, tile->rows - r);
+        for (ptrdiff_t c = 0; c < tile->columns; c += part.columns) {
+            part.columns = size_min(columns, tile->columns - c);
+            part.data = tile->data + r * tile->row_step + c * tile->column_step;
+            tile_pack(conversion->from_size, &part, packed);
+            const struct tile rows = {packed, part.rows, part.columns, part.columns * size, size};
+            convert_rows(conversion, &rows, to + (r * tile->columns + c) * to_size, tile->columns);
+        }
     }
 }
 
@@ -53,20 +64,20 @@ static void convert_columns(const struct tile_conversion *conversion, const stru
 
 void tile_convert(const struct tile_conversion *conversion, const struct tile *tile, char *to)
 {
-    const ptrdiff_t size = (ptrdiff_t)conversion->from_size;
-    const ptrdiff_t most_rows = SCRATCH_BYTES / (tile->columns * size);
-    const bool lies_across = tile->row_step == size && tile_has_vectors((size_t)size, most_rows) &&
-                             tile_has_vectors((size_t)size, tile->rows);
+    const size_t size = conversion->from_size;
+    /* Larger items are converted from where they lie in less time than it takes to transpose them. */
+    const bool lies_across = tile->row_step == (ptrdiff_t)size && size <= sizeof(uint32_t) &&
+                             tile_has_vectors(size, tile->rows);
+    const bool is_row = tile->row_step == tile->columns * tile->column_step;
     if (tile->rows > 1 && tile->row_step == 0) {
         conversion->convert(tile->data, tile->column_step, to, tile->columns);
         tile_repeat_row((size_t)tile->columns * conversion->to_size, tile->rows, to);
-    } else if (tile->row_step == tile->columns * tile->column_step) {
-        conversion->convert(tile->data, tile->column_step, to, tile->rows * tile->columns);
-    } else if (tile->column_step == 0) {
+    } else if (tile->column_step == 0 && !is_row) {
         convert_columns(conversion, tile, to);
-    } else if (most_rows > 1 && (tile->columns < PACKED_BELOW_COLUMNS || lies_across)) {
-        convert_packed(conversion, tile, most_rows, to);
+    } else if (!is_row &&
+               (tile->columns * (ptrdiff_t)size < PACKED_BELOW_ROW_BYTES || lies_across)) {
+        convert_packed(conversion, tile, lies_across, to);
     } else {
-        convert_rows(conversion, tile, to);
+        convert_rows(conversion, tile, to, tile->columns);
     }
 }

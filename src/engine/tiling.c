@@ -4,6 +4,7 @@
 #include "elementwise_cutoffs.h"
 #include "kernels/copy/tile_pack.h"
 #include "kernels/sizes.h"
+#include "kernels/vector.h"
 
 static void swap_axes(struct nested *nested, int a, int b)
 {
@@ -174,12 +175,21 @@ static bool joins_rows(const struct tiling *tiling)
     return row->n > 1 && is_joined(nested, out) && column->n * out_size < longest;
 }
 
+/* Whether packing what lies across takes less time than reading it as it lies. */
+static bool packing_pays(size_t item_size, ptrdiff_t rows, ptrdiff_t columns)
+{
+    const bool are_many = rows >= LEAST_PACKED_ROWS;
+    return item_size < GATHERED_BELOW_ITEM_BYTES
+               ? are_many || rows * columns >= LEAST_PACKED_ELEMENTS
+               : are_many && tile_has_vectors(item_size, rows);
+}
+
 /* Chooses what is packed; returns whether anything lies across. */
 static bool choose_packed(struct tiling *tiling, bool may_pack)
 {
     const struct elementwise *loop = tiling->loop;
     const struct nested *nested = tiling->nested;
-    const ptrdiff_t rows = nested->axis[nested->axes - 2].n;
+    const struct nested_axis *row = &nested->axis[nested->axes - 2], *column = row + 1;
     const bool fits = others_lie_along(loop, nested);
     bool across = !may_pack;
     for (int in = 0; in < nested_operands(loop, nested); in = nested_read_next(loop, in)) {
@@ -188,9 +198,8 @@ static bool choose_packed(struct tiling *tiling, bool may_pack)
         tiling->packed_once[in] =
             may_pack && (fits || nested->convert[in] != NULL) && repeats_apart(loop, nested, in);
         tiling->packed[in] =
-            tiling->packed_once[in] || (lies && may_pack && fits && rows >= LEAST_PACKED_ROWS &&
-                                        (loop->item_size[in] < GATHERED_BELOW_ITEM_BYTES ||
-                                         tile_has_vectors(loop->item_size[in], rows)));
+            tiling->packed_once[in] ||
+            (lies && may_pack && fits && packing_pays(loop->item_size[in], row->n, column->n));
     }
     return across;
 }
@@ -306,6 +315,13 @@ static void order_tiles(struct tiling *tiling)
     }
 }
 
+/* Tiles of one width: a narrow one at the end takes as long. */
+static ptrdiff_t wide_columns(ptrdiff_t n)
+{
+    const ptrdiff_t columns = ceiling(n, ceiling(n, WIDE_TILE_COLUMNS));
+    return ceiling(columns, LINE_BYTES) * LINE_BYTES;
+}
+
 static void cut_into_tiles(struct tiling *tiling, struct nested *nested, bool may_pack)
 {
     const struct elementwise *loop = tiling->loop;
@@ -322,11 +338,11 @@ static void cut_into_tiles(struct tiling *tiling, struct nested *nested, bool ma
     }
     const ptrdiff_t bytes = tiling->joined ? JOINED_TILE_BYTES : PACKED_TILE_BYTES;
     const ptrdiff_t most = packs || across ? bytes / item : TILE_ELEMENTS;
-    tiling->columns = size_min(column->n, tiling->joined ? most
-                                          : packs        ? PACKED_TILE_COLUMNS
-                                          : across ? size_max(UNPACKED_TILE_COLUMNS, most / row->n)
-                                          : packs_once ? PACKED_ROW_BYTES / item
-                                                       : most);
+    tiling->columns =
+        size_min(column->n, tiling->joined    ? most
+                            : packs || across ? size_max(wide_columns(column->n), most / row->n)
+                            : packs_once      ? PACKED_ROW_BYTES / item
+                                              : most);
     tiling->rows = size_min(row->n, most / tiling->columns);
     if (tiling->joined) {
         add_planes(tiling, nested, most);
