@@ -137,7 +137,7 @@ static void add_piece(const struct masked_reduction *masked, const char *data, p
     const ptrdiff_t item = (ptrdiff_t)kernel->item_size;
     _Alignas(LINE_BYTES) char near[REDUCTION_PIECE_BYTES], bools[REDUCTION_PIECE_BYTES];
     if (mask_step != 1) {
-        copy_items(1, bools, 1, mask, mask_step, n);
+        gather_bools(bools, mask, mask_step, n);
         mask = bools;
     }
     if (has_few_runs(mask, n, step == item)) {

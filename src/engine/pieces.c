@@ -63,7 +63,7 @@ static void compute_masked(const struct pieces *pieces, char *const piece[], con
 {
     char bools[MASKED_PIECE_ELEMENTS];
     if (mask_step != 1) {
-        copy_items(1, bools, 1, mask, mask_step, n);
+        gather_bools(bools, mask, mask_step, n);
         mask = bools;
     }
     if (pieces->is_sparse) {
@@ -71,7 +71,9 @@ static void compute_masked(const struct pieces *pieces, char *const piece[], con
         return;
     }
     const struct true_bools found = count_true(mask, 1, n);
-    if (found.runs * MASKED_RUN_ELEMENTS <= n + found.count * MASKED_GATHERED_ELEMENTS) {
+    if (found.count == n) {
+        pieces_compute(pieces, (char **)piece, step, n);
+    } else if (found.runs * MASKED_RUN_ELEMENTS <= n + found.count * MASKED_GATHERED_ELEMENTS) {
         compute_runs(pieces, piece, step, mask, n);
     } else {
         compute_gathered(pieces, piece, step, mask, n);

@@ -50,6 +50,33 @@ static inline ptrdiff_t find_bool_from(bool wanted, const char *mask, ptrdiff_t 
     return from;
 }
 
+typedef uint8_t bool_vector __attribute__((vector_size(16)));
+
+/* Bools that lie apart, to contiguous ones. Every other one, as of a[::2], by vectors; the others eight at a time. */
+static inline void gather_bools(char *to, const char *mask, ptrdiff_t step, ptrdiff_t n)
+{
+    enum { WIDTH = sizeof(bool_vector) };
+    ptrdiff_t i = 0;
+    for (; step == 2 && i + WIDTH < n; i += WIDTH) {
+        bool_vector low, high;
+        memcpy(&low, mask + 2 * i, WIDTH);
+        memcpy(&high, mask + 2 * i + WIDTH, WIDTH);
+        const bool_vector even = __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14, 16,
+                                                         18, 20, 22, 24, 26, 28, 30);
+        memcpy(to + i, &even, WIDTH);
+    }
+    for (; i + 8 <= n; i += 8) {
+        uint64_t eight = 0;
+        for (int k = 0; k < 8; k++) {
+            eight |= (uint64_t)(uint8_t)mask[(i + k) * step] << 8 * k;
+        }
+        memcpy(to + i, &eight, sizeof eight);
+    }
+    for (; i < n; i++) {
+        to[i] = mask[i * step];
+    }
+}
+
 enum { BOOLS_AT_ONCE = 4 };
 
 /* The indices of all that are true; returns how many. `index` has room for BOOLS_AT_ONCE more. Four at a time, without a
@@ -83,8 +110,6 @@ static inline ptrdiff_t find_all_true(const char *mask, ptrdiff_t n, uint16_t in
 struct true_bools {
     ptrdiff_t count, runs;
 };
-
-typedef uint8_t bool_vector __attribute__((vector_size(16)));
 
 static inline ptrdiff_t sum_of_bytes(bool_vector bytes)
 {
