@@ -2,7 +2,12 @@
  * of k. */
 #include "product_steps.h"
 
+#include <stdlib.h>
+
 enum { DOT_ROWS = 4, DOT_SHORT = 8, DOT_VECTORS = 16 };
+/* Rows that are shorter, of more bytes in all, are read in the order in which they lie in memory.
+ * `python benchmarks/random_calls.py` */
+enum { IN_ORDER_BELOW_ROW_BYTES = 4096, IN_ORDER_FROM_BYTES = 65536 };
 #if defined(SCALAR_DOTS)
 #define SUMS_ARE_VECTORS(k) false
 #else
@@ -85,21 +90,22 @@ INLINE void dots_block(const struct product *x, ptrdiff_t row, ptrdiff_t column,
     }
 }
 
-INLINE void dots_of_rows(const struct product *x, ptrdiff_t a_step, ptrdiff_t b_step)
+INLINE void dots_of_rows(const struct product *x, ptrdiff_t a_step, ptrdiff_t b_step,
+                         bool one_by_one)
 {
     ptrdiff_t row = 0;
-    for (; row + DOT_ROWS <= x->m; row += DOT_ROWS) {
+    for (; row + DOT_ROWS <= x->m && !one_by_one; row += DOT_ROWS) {
         for (ptrdiff_t column = 0; column < x->n; column++) {
             dots_block(x, row, column, DOT_ROWS, a_step, b_step);
         }
     }
-    if (row + 2 <= x->m) {
+    if (row + 2 <= x->m && !one_by_one) {
         for (ptrdiff_t column = 0; column < x->n; column++) {
             dots_block(x, row, column, 2, a_step, b_step);
         }
         row += 2;
     }
-    if (row < x->m) {
+    for (; row < x->m; row++) {
         for (ptrdiff_t column = 0; column < x->n; column++) {
             dots_block(x, row, column, 1, a_step, b_step);
         }
@@ -108,12 +114,24 @@ INLINE void dots_of_rows(const struct product *x, ptrdiff_t a_step, ptrdiff_t b_
 
 NOINLINE void dots_of_contiguous_rows(const struct product *x)
 {
-    dots_of_rows(x, sizeof(element), sizeof(element));
+    dots_of_rows(x, sizeof(element), sizeof(element), false);
+}
+
+/* Whether the processor would have to read ahead in several short rows at once. Sums of integers do not wait. */
+INLINE bool reads_in_order(const struct product *x)
+{
+#if defined(FUSED)
+    return false;
+#else
+    const ptrdiff_t row = x->k * labs(x->a.column_step);
+    return row < IN_ORDER_BELOW_ROW_BYTES && row * x->m >= IN_ORDER_FROM_BYTES &&
+           labs(x->a.row_step) >= row;
+#endif
 }
 
 NOINLINE void dots_of_any_rows(const struct product *x)
 {
-    dots_of_rows(x, x->a.column_step, x->b.row_step);
+    dots_of_rows(x, x->a.column_step, x->b.row_step, reads_in_order(x));
 }
 
 static void compute_by_dots(const struct product *product)
