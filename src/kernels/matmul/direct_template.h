@@ -37,7 +37,13 @@
 
 /* Of a block, whose sums fit the registers: 32 with AVX-512, 16 with AVX2. */
 #if defined(CROSS_SUMS)
-enum { FOUR_ROWS_VECTORS = 1, THREE_ROWS_VECTORS = 2, TWO_ROWS_VECTORS = 2, ROW_VECTORS = 4 };
+enum {
+    FOUR_ROWS_VECTORS = 1,
+    THREE_ROWS_VECTORS = 2,
+    TWO_ROWS_VECTORS = 2,
+    ROW_VECTORS = 4,
+    SHORT_ROWS = 2
+};
 #else
 enum {
     FOUR_ROWS_VECTORS = WIDEST > 32   ? 4
@@ -46,6 +52,7 @@ enum {
     THREE_ROWS_VECTORS = WIDEST > 16 ? 4 : 2,
     TWO_ROWS_VECTORS = 4,
     ROW_VECTORS = 8,
+    SHORT_ROWS = 4, /* than the longest vector, at a time */
 };
 #endif
 
@@ -89,7 +96,9 @@ static void compute_by_vectors(const struct product *x)
     ptrdiff_t row = 0;
     for (; row + 4 <= x->m; row += 4) {
         if (is_short) {
-            compute_short_rows(x, row, 4);
+            for (int r = 0; r < 4; r += SHORT_ROWS) {
+                compute_short_rows(x, row + r, SHORT_ROWS);
+            }
         } else {
             compute_rows(x, row, 4, FOUR_ROWS_VECTORS);
         }
