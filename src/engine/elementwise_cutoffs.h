@@ -41,8 +41,8 @@ enum {
     /* Of tiles that are packed, rows that are converted, if they are shorter, are packed first, too.
      * `python benchmarks/random_calls.py` */
     CONVERTED_APART_BELOW_BYTES = 512,
-    /* Joined rows of all operands fit the first-level cache. */
-    JOINED_TILE_BYTES = 8192,
+    /* Joined rows of an operand fit the first-level cache beside those of the others that are in use. */
+    JOINED_TILE_BYTES = 16384,
     /* Where an input lies closest along a third axis, planes of short rows that are computed one by one, if there
      * would be fewer that follow each other. `python benchmarks/random_calls.py` */
     MOST_PLANES_APART = 16,

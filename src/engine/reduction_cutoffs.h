@@ -62,7 +62,7 @@ enum {
      * far apart. `python benchmarks/compare.py --match accumulate` */
     ACCUMULATED_ROW_BYTES = 128 << 10,
     ACCUMULATED_LEAST_COLUMNS = 16,
-    ACCUMULATED_SHORT_LINE_BYTES = 160,
+    ACCUMULATED_SHORT_LINE_BYTES = 256,
     /* And less where a kernel computes lines, which keeps the last result in a register. */
     ACCUMULATED_SHORT_RUNNING_BYTES = 96,
     /* Lines of fewer elements are taken by rows from so many columns on; `python benchmarks/random_calls.py` */
