@@ -8,6 +8,12 @@ enum { DOT_ROWS = 4, DOT_SHORT = 8, DOT_VECTORS = 16 };
 /* Rows that are shorter, of more bytes in all, are read in the order in which they lie in memory.
  * `python benchmarks/random_calls.py` */
 enum { IN_ORDER_BELOW_ROW_BYTES = 4096, IN_ORDER_FROM_BYTES = 65536 };
+/* Whether an addition to a sum takes longer than the multiplication beside it. */
+#if defined(FUSED)
+enum { SUMS_WAIT = true };
+#else
+enum { SUMS_WAIT = false };
+#endif
 #if defined(SCALAR_DOTS)
 #define SUMS_ARE_VECTORS(k) false
 #else
@@ -117,16 +123,12 @@ NOINLINE void dots_of_contiguous_rows(const struct product *x)
     dots_of_rows(x, sizeof(element), sizeof(element), false);
 }
 
-/* Whether the processor would have to read ahead in several short rows at once. Sums of integers do not wait. */
+/* Whether the processor would have to read ahead in several short rows at once. */
 INLINE bool reads_in_order(const struct product *x)
 {
-#if defined(FUSED)
-    return false;
-#else
     const ptrdiff_t row = x->k * labs(x->a.column_step);
-    return row < IN_ORDER_BELOW_ROW_BYTES && row * x->m >= IN_ORDER_FROM_BYTES &&
+    return !SUMS_WAIT && row < IN_ORDER_BELOW_ROW_BYTES && row * x->m >= IN_ORDER_FROM_BYTES &&
            labs(x->a.row_step) >= row;
-#endif
 }
 
 NOINLINE void dots_of_any_rows(const struct product *x)
