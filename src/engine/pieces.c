@@ -8,8 +8,9 @@
 
 enum {
     PIECE_BYTES = 4096, /* of an operand, */
+    /* and of one of NumPy's loops, which take longer to begin, or of such items, of which there would be few. */
     WIDE_PIECE_BYTES = 8192,
-    WIDE_ITEM_BYTES = 16, /* and of one of such items, of which there would be few */
+    WIDE_ITEM_BYTES = 16,
     /* Kernels begin at once, so that the next piece is converted while memory answers this one; not where their
      * results are converted, too. `python benchmarks/compare.py --match contiguous` */
     KERNEL_PIECE_BYTES = 2048,
@@ -132,11 +133,11 @@ ptrdiff_t pieces_most_elements(const struct pieces *pieces)
     if (pieces->is_masked) {
         return size_min(PIECE_BYTES / (ptrdiff_t)largest, MASKED_PIECE_ELEMENTS);
     }
-    const bool begins_at_once =
-        pieces->kernel != NULL && pieces->convert[pieces->loop->inputs] == NULL;
-    const ptrdiff_t bytes = largest >= WIDE_ITEM_BYTES ? WIDE_PIECE_BYTES
-                            : begins_at_once           ? KERNEL_PIECE_BYTES
-                                                       : PIECE_BYTES;
+    const bool is_wide = pieces->kernel == NULL || largest >= WIDE_ITEM_BYTES;
+    const bool begins_at_once = pieces->convert[pieces->loop->inputs] == NULL;
+    const ptrdiff_t bytes = is_wide          ? WIDE_PIECE_BYTES
+                            : begins_at_once ? KERNEL_PIECE_BYTES
+                                             : PIECE_BYTES;
     return bytes / (ptrdiff_t)largest;
 }
 
