@@ -18,7 +18,7 @@ import numc_ufuncs as nc
 INTEGERS = "?bBhHiIlLqQ"
 FLOATS = "efdFD"
 SHAPES = [(100_003,), (1_000_001,), (7, 40_009), (40_009, 7), (300, 301), (9, 13, 97)]
-THREADS = (1, 2, 3, 7)
+THREADS = (1, 2, 3, 7, 16)
 
 has_methods = np.lib.NumpyVersion(np.__version__) >= "2.2.0"
 

@@ -7,8 +7,8 @@
 #include "kernels/sizes.h"
 
 enum {
-    PIECE_BYTES = 4096, /* of an operand, */
-    /* and of one of NumPy's loops, which take longer to begin, or of such items, of which there would be few. */
+    PIECE_BYTES = 4096, /* of an operand */
+    /* Of NumPy's loops, which take longer to begin, and of items of so many bytes, of which there would be few. */
     WIDE_PIECE_BYTES = 8192,
     WIDE_ITEM_BYTES = 16,
     /* Kernels begin at once, so that the next piece is converted while memory answers this one; not where their

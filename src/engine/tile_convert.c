@@ -11,12 +11,17 @@ enum {
     PACKED_BELOW_ROW_BYTES = 96,
 };
 
+static bool is_one_row(const struct tile *tile)
+{
+    return tile->row_step == tile->columns * tile->column_step;
+}
+
 /* To rows of `to_columns` elements. */
 static void convert_rows(const struct tile_conversion *conversion, const struct tile *tile,
                          char *to, ptrdiff_t to_columns)
 {
     const ptrdiff_t to_size = (ptrdiff_t)conversion->to_size;
-    if (tile->columns == to_columns && tile->row_step == tile->columns * tile->column_step) {
+    if (tile->columns == to_columns && is_one_row(tile)) {
         conversion->convert(tile->data, tile->column_step, to, tile->rows * tile->columns);
         return;
     }
@@ -68,16 +73,15 @@ void tile_convert(const struct tile_conversion *conversion, const struct tile *t
     /* Larger items are converted from where they lie in less time than it takes to transpose them. */
     const bool lies_across = tile->row_step == (ptrdiff_t)size && size <= sizeof(uint32_t) &&
                              tile_has_vectors(size, tile->rows);
-    const bool is_row = tile->row_step == tile->columns * tile->column_step;
+    const bool is_short = tile->columns * (ptrdiff_t)size < PACKED_BELOW_ROW_BYTES;
     if (tile->rows > 1 && tile->row_step == 0) {
         conversion->convert(tile->data, tile->column_step, to, tile->columns);
         tile_repeat_row((size_t)tile->columns * conversion->to_size, tile->rows, to);
-    } else if (tile->column_step == 0 && !is_row) {
-        convert_columns(conversion, tile, to);
-    } else if (!is_row &&
-               (tile->columns * (ptrdiff_t)size < PACKED_BELOW_ROW_BYTES || lies_across)) {
-        convert_packed(conversion, tile, lies_across, to);
-    } else {
+    } else if (is_one_row(tile) || (tile->column_step != 0 && !is_short && !lies_across)) {
         convert_rows(conversion, tile, to, tile->columns);
+    } else if (tile->column_step == 0) {
+        convert_columns(conversion, tile, to);
+    } else {
+        convert_packed(conversion, tile, lies_across, to);
     }
 }

@@ -4,7 +4,8 @@
 #include "elementwise_cutoffs.h"
 #include "kernels/copy/tile_pack.h"
 #include "kernels/sizes.h"
-#include "kernels/vector.h"
+
+enum { COLUMNS_MULTIPLE = 64 }; /* of wide tiles: whole cache lines, whatever the dtype */
 
 static void swap_axes(struct nested *nested, int a, int b)
 {
@@ -319,7 +320,7 @@ static void order_tiles(struct tiling *tiling)
 static ptrdiff_t wide_columns(ptrdiff_t n)
 {
     const ptrdiff_t columns = ceiling(n, ceiling(n, WIDE_TILE_COLUMNS));
-    return ceiling(columns, LINE_BYTES) * LINE_BYTES;
+    return ceiling(columns, COLUMNS_MULTIPLE) * COLUMNS_MULTIPLE;
 }
 
 static void cut_into_tiles(struct tiling *tiling, struct nested *nested, bool may_pack)

@@ -2,7 +2,7 @@
 #ifndef NUMC_FIND_BOOL_H
 #define NUMC_FIND_BOOL_H
 
-#include "kernels/vector.h"
+#include "gather_words.h"
 
 /* So many bools that lie apart; of bytes other than 0 and 1, `false` may be wrong. */
 enum { AT_ONCE = 8 };
@@ -52,7 +52,7 @@ static inline ptrdiff_t find_bool_from(bool wanted, const char *mask, ptrdiff_t 
 
 typedef uint8_t bool_vector __attribute__((vector_size(16)));
 
-/* Bools that lie apart, to contiguous ones. Every other one, as of a[::2], by vectors; the others eight at a time. */
+/* Bools that lie apart, to contiguous ones. Every other one, as of a[::2], by vectors. */
 static inline void gather_bools(char *to, const char *mask, ptrdiff_t step, ptrdiff_t n)
 {
     enum { WIDTH = sizeof(bool_vector) };
@@ -65,16 +65,7 @@ static inline void gather_bools(char *to, const char *mask, ptrdiff_t step, ptrd
                                                          18, 20, 22, 24, 26, 28, 30);
         memcpy(to + i, &even, WIDTH);
     }
-    for (; i + 8 <= n; i += 8) {
-        uint64_t eight = 0;
-        for (int k = 0; k < 8; k++) {
-            eight |= (uint64_t)(uint8_t)mask[(i + k) * step] << 8 * k;
-        }
-        memcpy(to + i, &eight, sizeof eight);
-    }
-    for (; i < n; i++) {
-        to[i] = mask[i * step];
-    }
+    gather_words(mask + i * step, step, 1, n - i, to + i);
 }
 
 enum { BOOLS_AT_ONCE = 4 };

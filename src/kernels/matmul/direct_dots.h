@@ -96,31 +96,38 @@ INLINE void dots_block(const struct product *x, ptrdiff_t row, ptrdiff_t column,
     }
 }
 
-INLINE void dots_of_rows(const struct product *x, ptrdiff_t a_step, ptrdiff_t b_step,
-                         bool one_by_one)
+/* The same rows by all columns. */
+INLINE void dots_blocks(const struct product *x, ptrdiff_t row, int rows, ptrdiff_t a_step,
+                        ptrdiff_t b_step)
+{
+    for (ptrdiff_t column = 0; column < x->n; column++) {
+        dots_block(x, row, column, rows, a_step, b_step);
+    }
+}
+
+INLINE void dots_of_rows(const struct product *x, ptrdiff_t a_step, ptrdiff_t b_step)
 {
     ptrdiff_t row = 0;
-    for (; row + DOT_ROWS <= x->m && !one_by_one; row += DOT_ROWS) {
-        for (ptrdiff_t column = 0; column < x->n; column++) {
-            dots_block(x, row, column, DOT_ROWS, a_step, b_step);
-        }
+    for (; row + DOT_ROWS <= x->m; row += DOT_ROWS) {
+        dots_blocks(x, row, DOT_ROWS, a_step, b_step);
     }
-    if (row + 2 <= x->m && !one_by_one) {
-        for (ptrdiff_t column = 0; column < x->n; column++) {
-            dots_block(x, row, column, 2, a_step, b_step);
-        }
+    if (row + 2 <= x->m) {
+        dots_blocks(x, row, 2, a_step, b_step);
         row += 2;
     }
-    for (; row < x->m; row++) {
-        for (ptrdiff_t column = 0; column < x->n; column++) {
-            dots_block(x, row, column, 1, a_step, b_step);
-        }
+    if (row < x->m) {
+        dots_blocks(x, row, 1, a_step, b_step);
     }
 }
 
 NOINLINE void dots_of_contiguous_rows(const struct product *x)
 {
-    dots_of_rows(x, sizeof(element), sizeof(element), false);
+    dots_of_rows(x, sizeof(element), sizeof(element));
+}
+
+NOINLINE void dots_of_any_rows(const struct product *x)
+{
+    dots_of_rows(x, x->a.column_step, x->b.row_step);
 }
 
 /* Whether the processor would have to read ahead in several short rows at once. */
@@ -131,9 +138,11 @@ INLINE bool reads_in_order(const struct product *x)
            labs(x->a.row_step) >= row;
 }
 
-NOINLINE void dots_of_any_rows(const struct product *x)
+NOINLINE void dots_in_order(const struct product *x)
 {
-    dots_of_rows(x, x->a.column_step, x->b.row_step, reads_in_order(x));
+    for (ptrdiff_t row = 0; row < x->m; row++) {
+        dots_blocks(x, row, 1, x->a.column_step, x->b.row_step);
+    }
 }
 
 static void compute_by_dots(const struct product *product)
@@ -146,6 +155,8 @@ static void compute_by_dots(const struct product *product)
         }
     } else if (x.a.column_step == size && x.b.row_step == size && SUMS_ARE_VECTORS(x.k)) {
         dots_of_contiguous_rows(&x);
+    } else if (reads_in_order(&x)) {
+        dots_in_order(&x);
     } else {
         dots_of_any_rows(&x);
     }
