@@ -35,6 +35,13 @@ struct packed {
     const char *populated_to; /* of a new output */
 };
 
+/* Bytes of an element as the loop gets it, or the kernel that converts it. */
+static size_t size_read(const struct tiling *tiling, int op)
+{
+    return tiling->nested->convert[op] != NULL ? tiling->loop->item_size[op]
+                                               : tiling->nested->stored_size[op];
+}
+
 /* Planes that cannot be joined, along the longer one of their axes. */
 static void pack_apart(size_t size, const struct tile *plane, ptrdiff_t plane_step,
                        ptrdiff_t planes, char *to)
@@ -59,7 +66,7 @@ static void pack_apart(size_t size, const struct tile *plane, ptrdiff_t plane_st
 static void pack_tile(const struct tiling *tiling, int in, const struct tile *tile, char *to)
 {
     const struct nested *nested = tiling->nested;
-    const size_t size = tiling->loop->item_size[in];
+    const size_t size = size_read(tiling, in);
     if (nested->convert[in] != NULL) {
         const struct tile_conversion conversion = {nested->convert[in], nested->stored_size[in],
                                                    size};
@@ -96,7 +103,8 @@ static void pack_planes(const struct tiling *tiling, int in, const char *data,
     const struct nested_axis *plane = &tiling->nested->axis[tiling->nested->axes - TILE_AXES];
     const ptrdiff_t plane_step = plane[0].step[in], planes = extent[0];
     struct tile tile = {data, extent[1], extent[2], plane[1].step[in], plane[2].step[in]};
-    const size_t bytes = (size_t)(tile.rows * tile.columns) * tiling->loop->item_size[in];
+    const size_t size = size_read(tiling, in);
+    const size_t bytes = (size_t)(tile.rows * tile.columns) * size;
     if (planes == 1 || plane_step == tile.rows * tile.row_step) {
         tile.rows *= planes;
         pack_tile(tiling, in, &tile, to);
@@ -107,7 +115,7 @@ static void pack_planes(const struct tiling *tiling, int in, const char *data,
         tile = (struct tile){data, planes, tile.rows * tile.columns, plane_step, tile.column_step};
         pack_tile(tiling, in, &tile, to);
     } else if (tiling->nested->convert[in] == NULL) {
-        pack_apart(tiling->loop->item_size[in], &tile, plane_step, planes, to);
+        pack_apart(size, &tile, plane_step, planes, to);
     } else {
         convert_apart(tiling, in, &tile, plane_step, planes, to);
     }
@@ -289,7 +297,7 @@ static void run_tile(const struct tiled_call *call, struct packed *packed, ptrdi
             const ptrdiff_t rows = tiling->packed_once[in] ? 1 : extent[1];
             pack(tiling, packed, in, data[in], (const ptrdiff_t[]){extent[0], rows, extent[2]});
             data[in] = packed->tile[in];
-            step[in] = (ptrdiff_t)loop->item_size[in];
+            step[in] = (ptrdiff_t)size_read(tiling, in);
             row_step[in] = tiling->packed_once[in] ? 0 : extent[2] * step[in];
             pieces.convert[in] = NULL;
         } else if (tiling->packed[in]) {
@@ -311,7 +319,7 @@ static void run_tile(const struct tiled_call *call, struct packed *packed, ptrdi
 static size_t packed_bytes(const struct tiling *tiling, int in)
 {
     const ptrdiff_t elements = tiling->packed_once[in] ? tiling->columns : tiling_elements(tiling);
-    const size_t bytes = (size_t)elements * tiling->loop->item_size[in];
+    const size_t bytes = (size_t)elements * size_read(tiling, in);
     return tiling->packed[in] ? (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES : 0;
 }
 
@@ -343,11 +351,33 @@ static void run_tiles(void *context, struct chunks *chunks)
     workspace_give_back(workspace);
 }
 
+/* The kernel that converts one of the inputs, if there is one for these steps, in bytes of the loop's elements or of
+ * what lies in memory; NULL: there is none. */
+static const struct mixed_kernel *find_mixed(const struct tiling *tiling, const ptrdiff_t step[])
+{
+    const struct elementwise *loop = tiling->loop;
+    const struct nested *nested = tiling->nested;
+    const int out = loop->inputs;
+    if (loop->kernel == NULL || loop->kernel->mixed == NULL || nested->is_masked ||
+        step[out] != (ptrdiff_t)loop->item_size[out]) {
+        return NULL;
+    }
+    for (const struct mixed_kernel *row = loop->kernel->mixed; row->convert != NULL; row++) {
+        const int in = row->converted, other = 1 - in;
+        if (row->convert == nested->convert[in] &&
+            (tiling->packed[in] ||
+             nested->axis[nested->axes - 1].step[in] == (ptrdiff_t)nested->stored_size[in]) &&
+            (step[other] == 0 || step[other] == (ptrdiff_t)loop->item_size[other])) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
 /* The kernel for the steps that the rows of tiles have. */
-static elementwise_kernel *choose_kernel(const struct tiled_call *call)
+static elementwise_kernel *choose_kernel(const struct tiled_call *call, struct nested *nested)
 {
     const struct tiling *tiling = &call->tiling;
-    const struct nested *nested = tiling->nested;
     const struct elementwise *loop = tiling->loop;
     ptrdiff_t step[PIECES_MOST_OPERANDS];
     bool packs = false;
@@ -363,6 +393,11 @@ static elementwise_kernel *choose_kernel(const struct tiled_call *call)
     const bool streams = nested->streams && call->new_output_end == NULL &&
                          nested->convert[loop->inputs] == NULL &&
                          (tiling->joined || row_bytes >= least);
+    const struct mixed_kernel *mixed = find_mixed(tiling, step);
+    if (mixed != NULL) {
+        nested->convert[mixed->converted] = NULL;
+        return streams && mixed->streaming != NULL ? mixed->streaming : mixed->cached;
+    }
     return elementwise_choose(loop, step, streams);
 }
 
@@ -376,7 +411,7 @@ void nested_run(struct elementwise *loop, struct nested *nested, bool is_tiny)
     }
     call.pieces = (struct pieces){
         .loop = loop,
-        .kernel = choose_kernel(&call),
+        .kernel = choose_kernel(&call, nested),
         .out_size = nested->stored_size[loop->inputs],
         .is_masked = nested->is_masked,
     };

@@ -12,7 +12,7 @@ struct nested {
     char *data[PIECES_MOST_OPERANDS];
     /* Operands of another dtype than the loop's; NULL: of the loop's, or a mask. */
     convert_elements *convert[PIECES_MOST_OPERANDS];
-    size_t stored_size[PIECES_MOST_INPUTS + 1]; /* bytes of an element where the operand lies */
+    size_t stored_size[PIECES_MOST_OPERANDS]; /* bytes of an element where the operand lies */
     bool is_masked;     /* elements whose mask, a bool, is false are neither computed nor written */
     void *hook_data;    /* of the call; of loops without a kernel */
     bool streams;       /* the kernel stores past the cache */

@@ -10,7 +10,10 @@
 static const struct kernel *const rows[] = {NULL};
 #else
 #ifndef HALF_ONLY
+#include "kernels/elementwise/convert.h"
+
 #define DTYPE uint8
+#define MIXED_WITH TO_UINT8
 #define CLASS INTEGER
 #define KIND 'i'
 #define ELEMENT uint8_t
@@ -18,6 +21,7 @@ static const struct kernel *const rows[] = {NULL};
 #include "kernels/elementwise/binary_template.h"
 
 #define DTYPE uint16
+#define MIXED_WITH TO_UINT16
 #define CLASS INTEGER
 #define KIND 'i'
 #define ELEMENT uint16_t
@@ -25,6 +29,7 @@ static const struct kernel *const rows[] = {NULL};
 #include "kernels/elementwise/binary_template.h"
 
 #define DTYPE uint32
+#define MIXED_WITH TO_UINT32
 #define CLASS INTEGER
 #define KIND 'i'
 #define ELEMENT uint32_t
@@ -32,6 +37,7 @@ static const struct kernel *const rows[] = {NULL};
 #include "kernels/elementwise/binary_template.h"
 
 #define DTYPE uint64
+#define MIXED_WITH TO_UINT64
 #define CLASS INTEGER
 #define KIND 'i'
 #define ELEMENT uint64_t
@@ -39,6 +45,7 @@ static const struct kernel *const rows[] = {NULL};
 #include "kernels/elementwise/binary_template.h"
 
 #define DTYPE float32
+#define MIXED_WITH TO_FLOAT32
 #define CLASS FLOAT
 #define KIND 'f'
 #define ELEMENT float
@@ -46,6 +53,7 @@ static const struct kernel *const rows[] = {NULL};
 #include "kernels/elementwise/binary_template.h"
 
 #define DTYPE float64
+#define MIXED_WITH TO_FLOAT64
 #define CLASS FLOAT
 #define KIND 'f'
 #define ELEMENT double
@@ -57,8 +65,6 @@ static const struct kernel *const rows[] = {NULL};
 #include "kernels/elementwise/half_kernels.h"
 
 #ifndef HALF_ONLY
-#include "kernels/elementwise/convert.h"
-
 #include "kernels/elementwise/quotients.h"
 #endif
 

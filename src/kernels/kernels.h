@@ -12,6 +12,9 @@
  * with an input or shares no byte with it: elements may be computed in any order. */
 typedef void elementwise_kernel(char *const data[], const ptrdiff_t step[], ptrdiff_t n);
 
+/* Converts n elements, `step` bytes apart, to contiguous ones. */
+typedef void convert_elements(const char *from, ptrdiff_t step, void *to, ptrdiff_t n);
+
 struct kernel {
     const char *op;
     /* 'i': integers modulo 2^n, one kernel for signed and unsigned; 'f': IEEE floats. Quotients are
@@ -21,10 +24,16 @@ struct kernel {
     elementwise_kernel *cached;
     elementwise_kernel *streaming; /* bypasses the cache when storing, which kernels_fence() ends;
                                       NULL where the ISA cannot */
+    const struct mixed_kernel *mixed; /* up to a row of NULL; NULL: there are none */
 };
 
-/* Converts n elements, `step` bytes apart, to contiguous ones. */
-typedef void convert_elements(const char *from, ptrdiff_t step, void *to, ptrdiff_t n);
+/* A kernel that converts one of its inputs, as `convert` does, in registers. Elements are contiguous but for the
+ * other input, which may be one element. */
+struct mixed_kernel {
+    convert_elements *convert;
+    int converted; /* which input */
+    elementwise_kernel *cached, *streaming;
+};
 
 struct element_conversion {
     char kind; /* as numpy.dtype.kind */

@@ -120,6 +120,7 @@ bool iterator_run_axes(const struct ufunc_call *call, PyObject **result)
         nested.convert[i] = converts(call, i) ? call->convert[i] : NULL;
         nested.stored_size[i] = (size_t)PyArray_ITEMSIZE(NpyIter_GetOperandArray(iterator)[i]);
     }
+    nested.stored_size[inputs + 1] = sizeof(npy_bool);
     const npy_intp n = NpyIter_GetIterSize(iterator);
     PyArrayObject *out = NpyIter_GetOperandArray(iterator)[inputs];
     nested.is_masked = call->mask != NULL;

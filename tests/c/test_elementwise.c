@@ -235,7 +235,7 @@ static void note_streaming(char *const data[], const ptrdiff_t step[], ptrdiff_t
     ran = STREAMING;
 }
 
-static const struct kernel noting_kernel = {"note", 'i', 4, note_cached, note_streaming};
+static const struct kernel noting_kernel = {"note", 'i', 4, note_cached, note_streaming, NULL};
 static struct elementwise noting = {
     .policy = &policy,
     .function = note_loop,
@@ -290,7 +290,7 @@ static void copy_on_pages(char *const data[], const ptrdiff_t step[], ptrdiff_t 
     memcpy(data[1], data[0], (size_t)n * 4);
 }
 
-static const struct kernel copy_kernel = {"copy", 'i', 4, copy_on_pages, copy_on_pages};
+static const struct kernel copy_kernel = {"copy", 'i', 4, copy_on_pages, copy_on_pages, NULL};
 static struct elementwise copy_loop = {
     .policy = &policy,
     .kernel = &copy_kernel,

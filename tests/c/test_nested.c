@@ -126,7 +126,7 @@ static void test_random_call(size_t size)
     };
     elementwise_initialize(&loop);
     struct nested nested = {.axes = 1 + (int)random_below(MOST_AXES),
-                            .stored_size = {size, size, size},
+                            .stored_size = {size, size, size, sizeof(bool)},
                             .is_masked = random_below(3) == 0};
     ptrdiff_t left = MOST_ELEMENTS;
     for (int i = 0; i < nested.axes; i++) {
@@ -255,7 +255,7 @@ static void test_new_output(int threads)
     char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     char *a = filled(BYTES), *b = filled(COLUMNS * SIZE);
     struct nested nested = {
-        .stored_size = {SIZE, SIZE, SIZE},
+        .stored_size = {SIZE, SIZE, SIZE, sizeof(bool)},
         .data = {a + GUARD, b + GUARD, memory + skew},
         .output_is_new = true,
         .axes = 2,

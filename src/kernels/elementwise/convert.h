@@ -21,75 +21,80 @@ INLINE bool converts_quads(size_t size, size_t to_size, char to_kind)
     return size == sizeof(uint32_t) && (to_size == 16 || (to_size == 8 && to_kind != 'c'));
 }
 
-/* What is converted to what: DO(source, its kind, its type, target, its kind, its type, value of x).
- * Kinds are those of dtypes; integers as targets are modulo 2^n. */
-#define INTEGERS_TO_FLOAT64(DO)                                                                    \
-    DO(truth, 'b', uint8_t, float64, 'f', double, truth(x))                                        \
-    DO(int8, 'i', int8_t, float64, 'f', double, x)                                                 \
-    DO(int16, 'i', int16_t, float64, 'f', double, x)                                               \
-    DO(int32, 'i', int32_t, float64, 'f', double, x)                                               \
-    DO(int64, 'i', int64_t, float64, 'f', double, double_of_int64(x))                              \
-    DO(uint8, 'u', uint8_t, float64, 'f', double, x)                                               \
-    DO(uint16, 'u', uint16_t, float64, 'f', double, x)                                             \
-    DO(uint32, 'u', uint32_t, float64, 'f', double, double_of_uint32(x))                           \
-    DO(uint64, 'u', uint64_t, float64, 'f', double, double_of_uint64(x))
-#define TO_FLOAT64(DO) INTEGERS_TO_FLOAT64(DO) DO(float32, 'f', float, float64, 'f', double, x)
-#define TO_FLOAT32(DO)                                                                             \
-    DO(truth, 'b', uint8_t, float32, 'f', float, truth(x))                                         \
-    DO(int8, 'i', int8_t, float32, 'f', float, x)                                                  \
-    DO(int16, 'i', int16_t, float32, 'f', float, x)                                                \
-    DO(uint8, 'u', uint8_t, float32, 'f', float, x)                                                \
-    DO(uint16, 'u', uint16_t, float32, 'f', float, x)
-#define TO_INTEGERS(DO)                                                                            \
-    DO(truth, 'b', uint8_t, int8, 'i', uint8_t, x != 0)                                            \
-    DO(truth, 'b', uint8_t, int16, 'i', uint16_t, x != 0)                                          \
-    DO(truth, 'b', uint8_t, int32, 'i', uint32_t, x != 0)                                          \
-    DO(truth, 'b', uint8_t, int64, 'i', uint64_t, x != 0)                                          \
-    DO(int8, 'i', int8_t, int16, 'i', uint16_t, x)                                                 \
-    DO(int8, 'i', int8_t, int32, 'i', uint32_t, x)                                                 \
-    DO(int8, 'i', int8_t, int64, 'i', uint64_t, x)                                                 \
-    DO(int16, 'i', int16_t, int32, 'i', uint32_t, x)                                               \
-    DO(int16, 'i', int16_t, int64, 'i', uint64_t, x)                                               \
-    DO(int32, 'i', int32_t, int64, 'i', uint64_t, x)                                               \
-    DO(uint8, 'u', uint8_t, int16, 'i', uint16_t, x)                                               \
-    DO(uint8, 'u', uint8_t, int32, 'i', uint32_t, x)                                               \
-    DO(uint8, 'u', uint8_t, int64, 'i', uint64_t, x)                                               \
-    DO(uint16, 'u', uint16_t, int32, 'i', uint32_t, x)                                             \
-    DO(uint16, 'u', uint16_t, int64, 'i', uint64_t, x)                                             \
-    DO(uint32, 'u', uint32_t, int64, 'i', uint64_t, x)
+/* What is converted to what: DO(source, its kind, its type, target, its kind, its type, value of x, op), where
+ * `op` is what the list was given. Kinds are those of dtypes; integers as targets are modulo 2^n. */
+#define INTEGERS_TO_FLOAT64(DO, op)                                                                \
+    DO(truth, 'b', uint8_t, float64, 'f', double, truth(x), op)                                    \
+    DO(int8, 'i', int8_t, float64, 'f', double, x, op)                                             \
+    DO(int16, 'i', int16_t, float64, 'f', double, x, op)                                           \
+    DO(int32, 'i', int32_t, float64, 'f', double, x, op)                                           \
+    DO(int64, 'i', int64_t, float64, 'f', double, double_of_int64(x), op)                          \
+    DO(uint8, 'u', uint8_t, float64, 'f', double, x, op)                                           \
+    DO(uint16, 'u', uint16_t, float64, 'f', double, x, op)                                         \
+    DO(uint32, 'u', uint32_t, float64, 'f', double, double_of_uint32(x), op)                       \
+    DO(uint64, 'u', uint64_t, float64, 'f', double, double_of_uint64(x), op)
+#define TO_FLOAT64(DO, op)                                                                         \
+    INTEGERS_TO_FLOAT64(DO, op) DO(float32, 'f', float, float64, 'f', double, x, op)
+#define TO_FLOAT32(DO, op)                                                                         \
+    DO(truth, 'b', uint8_t, float32, 'f', float, truth(x), op)                                     \
+    DO(int8, 'i', int8_t, float32, 'f', float, x, op)                                              \
+    DO(int16, 'i', int16_t, float32, 'f', float, x, op)                                            \
+    DO(uint8, 'u', uint8_t, float32, 'f', float, x, op)                                            \
+    DO(uint16, 'u', uint16_t, float32, 'f', float, x, op)
+#define TO_UINT8(DO, op) DO(truth, 'b', uint8_t, uint8, 'i', uint8_t, x != 0, op)
+#define TO_UINT16(DO, op)                                                                          \
+    DO(truth, 'b', uint8_t, uint16, 'i', uint16_t, x != 0, op)                                     \
+    DO(int8, 'i', int8_t, uint16, 'i', uint16_t, x, op)                                            \
+    DO(uint8, 'u', uint8_t, uint16, 'i', uint16_t, x, op)
+#define TO_UINT32(DO, op)                                                                          \
+    DO(truth, 'b', uint8_t, uint32, 'i', uint32_t, x != 0, op)                                     \
+    DO(int8, 'i', int8_t, uint32, 'i', uint32_t, x, op)                                            \
+    DO(int16, 'i', int16_t, uint32, 'i', uint32_t, x, op)                                          \
+    DO(uint8, 'u', uint8_t, uint32, 'i', uint32_t, x, op)                                          \
+    DO(uint16, 'u', uint16_t, uint32, 'i', uint32_t, x, op)
+#define TO_UINT64(DO, op)                                                                          \
+    DO(truth, 'b', uint8_t, uint64, 'i', uint64_t, x != 0, op)                                     \
+    DO(int8, 'i', int8_t, uint64, 'i', uint64_t, x, op)                                            \
+    DO(int16, 'i', int16_t, uint64, 'i', uint64_t, x, op)                                          \
+    DO(int32, 'i', int32_t, uint64, 'i', uint64_t, x, op)                                          \
+    DO(uint8, 'u', uint8_t, uint64, 'i', uint64_t, x, op)                                          \
+    DO(uint16, 'u', uint16_t, uint64, 'i', uint64_t, x, op)                                        \
+    DO(uint32, 'u', uint32_t, uint64, 'i', uint64_t, x, op)
 /* Logical operations cast inputs of two dtypes to bools. */
-#define SMALL_TO_TRUTH(DO)                                                                         \
-    DO(int8, 'i', int8_t, truth, 'b', bool, x != 0)                                                \
-    DO(uint8, 'u', uint8_t, truth, 'b', bool, x != 0)                                              \
-    DO(int16, 'i', int16_t, truth, 'b', bool, x != 0)
-#define LARGE_TO_TRUTH(DO)                                                                         \
-    DO(int32, 'i', int32_t, truth, 'b', bool, x != 0)                                              \
-    DO(int64, 'i', int64_t, truth, 'b', bool, x != 0)                                              \
-    DO(float32, 'f', float, truth, 'b', bool, x != 0)                                              \
-    DO(float64, 'f', double, truth, 'b', bool, x != 0)
-#define TO_COMPLEX(DO)                                                                             \
-    DO(float32, 'f', float, complex64, 'c', float _Complex, x)                                     \
-    DO(float32, 'f', float, complex128, 'c', double _Complex, x)                                   \
-    DO(float64, 'f', double, complex128, 'c', double _Complex, x)                                  \
-    DO(int32, 'i', int32_t, complex128, 'c', double _Complex, x)                                   \
-    DO(int64, 'i', int64_t, complex128, 'c', double _Complex, double_of_int64(x))                  \
-    DO(complex64, 'c', float _Complex, complex128, 'c', double _Complex, x)
+#define SMALL_TO_TRUTH(DO, op)                                                                     \
+    DO(int8, 'i', int8_t, truth, 'b', bool, x != 0, op)                                            \
+    DO(uint8, 'u', uint8_t, truth, 'b', bool, x != 0, op)                                          \
+    DO(int16, 'i', int16_t, truth, 'b', bool, x != 0, op)
+#define LARGE_TO_TRUTH(DO, op)                                                                     \
+    DO(int32, 'i', int32_t, truth, 'b', bool, x != 0, op)                                          \
+    DO(int64, 'i', int64_t, truth, 'b', bool, x != 0, op)                                          \
+    DO(float32, 'f', float, truth, 'b', bool, x != 0, op)                                          \
+    DO(float64, 'f', double, truth, 'b', bool, x != 0, op)
+#define TO_COMPLEX(DO, op)                                                                         \
+    DO(float32, 'f', float, complex64, 'c', float _Complex, x, op)                                 \
+    DO(float32, 'f', float, complex128, 'c', double _Complex, x, op)                               \
+    DO(float64, 'f', double, complex128, 'c', double _Complex, x, op)                              \
+    DO(int32, 'i', int32_t, complex128, 'c', double _Complex, x, op)                               \
+    DO(int64, 'i', int64_t, complex128, 'c', double _Complex, double_of_int64(x), op)              \
+    DO(complex64, 'c', float _Complex, complex128, 'c', double _Complex, x, op)
 /* Of outputs: NumPy casts to another size of the same kind, unless it is told more. */
-#define TO_SMALLER(DO)                                                                             \
-    DO(float64, 'f', double, float32, 'f', float, x)                                               \
-    DO(complex128, 'c', double _Complex, complex64, 'c', float _Complex, x)                        \
-    DO(int64, 'i', int64_t, int32, 'i', uint32_t, x)                                               \
-    DO(int64, 'i', int64_t, int16, 'i', uint16_t, x)                                               \
-    DO(int64, 'i', int64_t, int8, 'i', uint8_t, x)                                                 \
-    DO(int32, 'i', int32_t, int16, 'i', uint16_t, x)                                               \
-    DO(int32, 'i', int32_t, int8, 'i', uint8_t, x)                                                 \
-    DO(int16, 'i', int16_t, int8, 'i', uint8_t, x)
-#define MOST_CONVERSIONS(DO)                                                                       \
-    TO_FLOAT64(DO)                                                                                 \
-    TO_FLOAT32(DO) TO_INTEGERS(DO) SMALL_TO_TRUTH(DO) TO_COMPLEX(DO) TO_SMALLER(DO)
-#define ALL_CONVERSIONS(DO) MOST_CONVERSIONS(DO) LARGE_TO_TRUTH(DO)
+#define TO_SMALLER(DO, op)                                                                         \
+    DO(float64, 'f', double, float32, 'f', float, x, op)                                           \
+    DO(complex128, 'c', double _Complex, complex64, 'c', float _Complex, x, op)                    \
+    DO(int64, 'i', int64_t, uint32, 'i', uint32_t, x, op)                                          \
+    DO(int64, 'i', int64_t, uint16, 'i', uint16_t, x, op)                                          \
+    DO(int64, 'i', int64_t, uint8, 'i', uint8_t, x, op)                                            \
+    DO(int32, 'i', int32_t, uint16, 'i', uint16_t, x, op)                                          \
+    DO(int32, 'i', int32_t, uint8, 'i', uint8_t, x, op)                                            \
+    DO(int16, 'i', int16_t, uint8, 'i', uint8_t, x, op)
+#define MOST_CONVERSIONS(DO, op)                                                                   \
+    TO_FLOAT64(DO, op)                                                                             \
+    TO_FLOAT32(DO, op)                                                                             \
+    TO_UINT8(DO, op) TO_UINT16(DO, op) TO_UINT32(DO, op) TO_UINT64(DO, op) SMALL_TO_TRUTH(DO, op)  \
+        TO_COMPLEX(DO, op) TO_SMALLER(DO, op)
+#define ALL_CONVERSIONS(DO, op) MOST_CONVERSIONS(DO, op) LARGE_TO_TRUTH(DO, op)
 
-#define DEFINE(source, kind, type, target, to_kind, to_type, value)                                \
+#define DEFINE(source, kind, type, target, to_kind, to_type, value, op)                            \
     INLINE void convert_vectors_##source##_##target(const type *from, to_type *restrict to,        \
                                                     ptrdiff_t n)                                   \
     {                                                                                              \
@@ -98,9 +103,9 @@ INLINE bool converts_quads(size_t size, size_t to_size, char to_kind)
             to[i] = (to_type)(value);                                                              \
         }                                                                                          \
     }
-MOST_CONVERSIONS(DEFINE)
+MOST_CONVERSIONS(DEFINE, )
 #if !defined(__x86_64__) || defined(__AVX512BW__)
-LARGE_TO_TRUTH(DEFINE)
+LARGE_TO_TRUTH(DEFINE, )
 #else
 /* Masks of four elements, set where these are 0. Compilers narrow masks as if they were any numbers. */
 INLINE __m128i zeros_of_int32(const int32_t *from)
@@ -125,7 +130,7 @@ INLINE __m128i zeros_of_float64(const double *from)
     const __m128d high = _mm_cmpeq_pd(_mm_loadu_pd(from + 2), _mm_setzero_pd());
     return _mm_castps_si128(_mm_shuffle_ps(_mm_castpd_ps(low), _mm_castpd_ps(high), 0x88));
 }
-#define DEFINE_BY_MASKS(source, kind, type, target, to_kind, to_type, value)                       \
+#define DEFINE_BY_MASKS(source, kind, type, target, to_kind, to_type, value, op)                   \
     INLINE void convert_vectors_##source##_##target(const type *from, to_type *restrict to,        \
                                                     ptrdiff_t n)                                   \
     {                                                                                              \
@@ -143,12 +148,12 @@ INLINE __m128i zeros_of_float64(const double *from)
             to[i] = (to_type)(value);                                                              \
         }                                                                                          \
     }
-LARGE_TO_TRUTH(DEFINE_BY_MASKS)
+LARGE_TO_TRUTH(DEFINE_BY_MASKS, )
 #undef DEFINE_BY_MASKS
 #endif
 #undef DEFINE
 
-#define DEFINE(source, kind, type, target, to_kind, to_type, value)                                \
+#define DEFINE(source, kind, type, target, to_kind, to_type, value, op)                            \
     SCALAR static void convert_each_##source##_##target(const char *from, ptrdiff_t step,          \
                                                         to_type *to, ptrdiff_t n)                  \
     {                                                                                              \
@@ -184,7 +189,7 @@ LARGE_TO_TRUTH(DEFINE_BY_MASKS)
             convert_vectors_##source##_##target(gathered, next, count);                            \
         }                                                                                          \
     }
-ALL_CONVERSIONS(DEFINE)
+ALL_CONVERSIONS(DEFINE, )
 #undef DEFINE
 
 /* ---- half precision ---- */
@@ -268,18 +273,13 @@ DEFINE(float64, double, half_to_double)
 #undef DEFINE
 
 #pragma GCC pop_options
-#define ROW(source, kind, type, target, to_kind, to_type, value)                                   \
+#define ROW(source, kind, type, target, to_kind, to_type, value, op)                               \
     {kind, sizeof(type), to_kind, sizeof(to_type), convert_##source##_##target},
 static const struct element_conversion conversions[] = {
-    ALL_CONVERSIONS(ROW){'f', 2, 'f', 4, convert_float16_float32},
+    ALL_CONVERSIONS(ROW, ){'f', 2, 'f', 4, convert_float16_float32},
     {'f', 2, 'f', 8, convert_float16_float64},
     {0, 0, 0, 0, NULL},
 };
 #undef ROW
 #undef ALL_CONVERSIONS
 #undef MOST_CONVERSIONS
-#undef TO_FLOAT32
-#undef TO_FLOAT64
-#undef TO_INTEGERS
-#undef TO_COMPLEX
-#undef TO_SMALLER

@@ -121,7 +121,7 @@ INLINE void divide(divide_block *block, size_t size, char *const data[], const p
     }
 }
 
-#define DEFINE(source, kind, type, target, to_kind, to_type, value)                                \
+#define DEFINE(source, kind, type, target, to_kind, to_type, value, op)                            \
     INLINE double double_##source(type x)                                                          \
     {                                                                                              \
         return value;                                                                              \
@@ -142,11 +142,12 @@ INLINE void divide(divide_block *block, size_t size, char *const data[], const p
     {                                                                                              \
         divide(divide_block_##source, sizeof(type), data, step, n, CAN_STREAM);                    \
     }
-INTEGERS_TO_FLOAT64(DEFINE)
+INTEGERS_TO_FLOAT64(DEFINE, )
 
-#define ROW(source, kind, type, target, to_kind, to_type, value)                                   \
-    {"divide", kind, sizeof(type), divide_##source, CAN_STREAM ? divide_streaming_##source : NULL},
-static const struct kernel rows_quotients[] = {INTEGERS_TO_FLOAT64(ROW){NULL, 0, 0, NULL, NULL}};
+#define ROW(source, kind, type, target, to_kind, to_type, value, op)                               \
+    {"divide", kind, sizeof(type), divide_##source, CAN_STREAM ? divide_streaming_##source : NULL, \
+     NULL},
+static const struct kernel rows_quotients[] = {
+    INTEGERS_TO_FLOAT64(ROW, ){NULL, 0, 0, NULL, NULL, NULL}};
 #undef ROW
 #undef DEFINE
-#undef INTEGERS_TO_FLOAT64
