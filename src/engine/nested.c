@@ -351,27 +351,35 @@ static void run_tiles(void *context, struct chunks *chunks)
     workspace_give_back(workspace);
 }
 
-/* The kernel that converts one of the inputs, if there is one for these steps, in bytes of the loop's elements or of
- * what lies in memory; NULL: there is none. */
+/* Whether a kernel converts what it gets of an input; the next best is that pieces of it are converted before. */
+static bool suits_mixed(const struct tiling *tiling, const struct mixed_kernel *kernel, int in,
+                        ptrdiff_t step)
+{
+    const struct nested *nested = tiling->nested;
+    if (kernel->convert[in] == NULL) {
+        return step == 0 || step == (ptrdiff_t)tiling->loop->item_size[in];
+    }
+    return kernel->convert[in] == nested->convert[in] &&
+           (tiling->packed[in] ||
+            nested->axis[nested->axes - 1].step[in] == (ptrdiff_t)nested->stored_size[in]);
+}
+
+/* The kernel that converts one input or both, if there is one for these steps, which are those of the loop's elements
+ * where something is packed or converted; NULL: there is none. */
 static const struct mixed_kernel *find_mixed(const struct tiling *tiling, const ptrdiff_t step[])
 {
     const struct elementwise *loop = tiling->loop;
-    const struct nested *nested = tiling->nested;
     const int out = loop->inputs;
-    if (loop->kernel == NULL || loop->kernel->mixed == NULL || nested->is_masked ||
+    if (loop->kernel == NULL || loop->kernel->mixed == NULL || tiling->nested->is_masked ||
         step[out] != (ptrdiff_t)loop->item_size[out]) {
         return NULL;
     }
-    for (const struct mixed_kernel *row = loop->kernel->mixed; row->convert != NULL; row++) {
-        const int in = row->converted, other = 1 - in;
-        if (row->convert == nested->convert[in] &&
-            (tiling->packed[in] ||
-             nested->axis[nested->axes - 1].step[in] == (ptrdiff_t)nested->stored_size[in]) &&
-            (step[other] == 0 || step[other] == (ptrdiff_t)loop->item_size[other])) {
-            return row;
-        }
+    const struct mixed_kernel *row = loop->kernel->mixed;
+    while (row->cached != NULL &&
+           !(suits_mixed(tiling, row, 0, step[0]) && suits_mixed(tiling, row, 1, step[1]))) {
+        row++;
     }
-    return NULL;
+    return row->cached != NULL ? row : NULL;
 }
 
 /* The kernel for the steps that the rows of tiles have. */
@@ -395,7 +403,9 @@ static elementwise_kernel *choose_kernel(const struct tiled_call *call, struct n
                          (tiling->joined || row_bytes >= least);
     const struct mixed_kernel *mixed = find_mixed(tiling, step);
     if (mixed != NULL) {
-        nested->convert[mixed->converted] = NULL;
+        for (int in = 0; in < loop->inputs; in++) {
+            nested->convert[in] = mixed->convert[in] != NULL ? NULL : nested->convert[in];
+        }
         return streams && mixed->streaming != NULL ? mixed->streaming : mixed->cached;
     }
     return elementwise_choose(loop, step, streams);

@@ -22,6 +22,7 @@ static const struct kernel *const rows[] = {NULL};
 
 #define DTYPE uint16
 #define MIXED_WITH TO_UINT16
+#define MIXED_PAIRS PAIRS_UINT16
 #define CLASS INTEGER
 #define KIND 'i'
 #define ELEMENT uint16_t
@@ -30,6 +31,7 @@ static const struct kernel *const rows[] = {NULL};
 
 #define DTYPE uint32
 #define MIXED_WITH TO_UINT32
+#define MIXED_PAIRS PAIRS_UINT32
 #define CLASS INTEGER
 #define KIND 'i'
 #define ELEMENT uint32_t
@@ -38,6 +40,7 @@ static const struct kernel *const rows[] = {NULL};
 
 #define DTYPE uint64
 #define MIXED_WITH TO_UINT64
+#define MIXED_PAIRS PAIRS_UINT64
 #define CLASS INTEGER
 #define KIND 'i'
 #define ELEMENT uint64_t
@@ -45,7 +48,7 @@ static const struct kernel *const rows[] = {NULL};
 #include "kernels/elementwise/binary_template.h"
 
 #define DTYPE float32
-#define MIXED_WITH TO_FLOAT32
+#define MIXED_WITH MIXED_FLOAT32
 #define CLASS FLOAT
 #define KIND 'f'
 #define ELEMENT float
@@ -53,7 +56,8 @@ static const struct kernel *const rows[] = {NULL};
 #include "kernels/elementwise/binary_template.h"
 
 #define DTYPE float64
-#define MIXED_WITH TO_FLOAT64
+#define MIXED_WITH MIXED_FLOAT64
+#define MIXED_PAIRS PAIRS_FLOAT64
 #define CLASS FLOAT
 #define KIND 'f'
 #define ELEMENT double

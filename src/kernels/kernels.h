@@ -24,14 +24,13 @@ struct kernel {
     elementwise_kernel *cached;
     elementwise_kernel *streaming; /* bypasses the cache when storing, which kernels_fence() ends;
                                       NULL where the ISA cannot */
-    const struct mixed_kernel *mixed; /* up to a row of NULL; NULL: there are none */
+    const struct mixed_kernel *mixed; /* up to a row of NULL, pairs first; NULL: there are none */
 };
 
-/* A kernel that converts one of its inputs, as `convert` does, in registers. Elements are contiguous but for the
- * other input, which may be one element. */
+/* A kernel that converts inputs in registers, as `convert` does; NULL: those of its own dtype. Fast if elements are
+ * contiguous, or, where nothing is converted, repeated. */
 struct mixed_kernel {
-    convert_elements *convert;
-    int converted; /* which input */
+    convert_elements *convert[2];
     elementwise_kernel *cached, *streaming;
 };
 

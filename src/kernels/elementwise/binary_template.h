@@ -7,7 +7,9 @@
  *   WIDEN, NARROW and their _VECTOR    from stored to computed, and back
  *   RAISE and RAISE_VECTOR             raise flags that neither arithmetic nor NARROW does
  * and, where there are kernels of mixed dtypes:
- *   MIXED_WITH(DO, op)                 what is converted to the dtype, a list as in convert.h */
+ *   MIXED_WITH(DO, op)                 what is converted to the dtype, a list as in convert.h
+ *   MIXED_PAIRS(DO, op)                of these, inputs that are both converted: DO(its source, type, the
+ *                                      other's source, type, op) */
 #ifndef BYTES
 #define BYTES VECTOR_BYTES
 #define WIDE_VECTOR vector
@@ -25,6 +27,9 @@
 
 #ifndef MIXED_WITH
 #define MIXED_WITH(DO, op)
+#endif
+#ifndef MIXED_PAIRS
+#define MIXED_PAIRS(DO, op)
 #endif
 
 #define element JOIN(element, DTYPE)
@@ -213,116 +218,7 @@ INLINE void run(char *const data[], const ptrdiff_t step[], ptrdiff_t n, bool st
     }
 }
 
-/* ---- mixed dtypes ---- */
-
-/* An element, and a vector, converted. GCC converts integers shorter than int one by one unless they become
- * ints before. */
-#define LOAD(source, kind, type, target, to_kind, to_type, value, op)                              \
-    INLINE element JOIN(element_of_##source, DTYPE)(const char *from)                              \
-    {                                                                                              \
-        const type x = *(const type *)from;                                                        \
-        return (element)(value);                                                                   \
-    }                                                                                              \
-    INLINE vector JOIN(vector_of_##source, DTYPE)(const char *from)                                \
-    {                                                                                              \
-        enum { LANES = sizeof(vector) / sizeof(element) };                                         \
-        const type *elements = (const type *)from;                                                 \
-        element converted[LANES];                                                                  \
-        vector v;                                                                                  \
-        if (to_kind == 'f' && sizeof(type) < sizeof(int32_t)) {                                    \
-            int32_t ints __attribute__((vector_size(LANES * sizeof(int32_t)))), extended[LANES];   \
-            for (int i = 0; i < LANES; i++) {                                                      \
-                const type x = elements[i];                                                        \
-                extended[i] = (int32_t)(value);                                                    \
-            }                                                                                      \
-            memcpy(&ints, extended, sizeof ints);                                                  \
-            for (int i = 0; i < LANES; i++) {                                                      \
-                converted[i] = (element)ints[i];                                                   \
-            }                                                                                      \
-        } else {                                                                                   \
-            for (int i = 0; i < LANES; i++) {                                                      \
-                const type x = elements[i];                                                        \
-                converted[i] = (element)(value);                                                   \
-            }                                                                                      \
-        }                                                                                          \
-        memcpy(&v, converted, sizeof v);                                                           \
-        return v;                                                                                  \
-    }
-MIXED_WITH(LOAD, )
-#undef LOAD
-
-/* Input `converted` is, from elements of `from_size` bytes; the other one may be one element, which is then read
- * again and again: there are so many of these kernels that each has one loop. */
-INLINE void run_mixed(char *const data[], const ptrdiff_t step[], ptrdiff_t n, bool stream,
-                      int converted, ptrdiff_t from_size, element (*element_of)(const char *),
-                      vector (*vector_of)(const char *), element (*value)(element, element),
-                      vector (*vector_value)(vector, vector))
-{
-    const ptrdiff_t size = sizeof(element), lanes = BYTES / size;
-    const bool is_first = converted == 0, other_varies = step[1 - converted] != 0;
-    const char *from = data[converted], *other = data[1 - converted];
-    char *out = data[2];
-    const bool is_contiguous = step[2] == size && step[converted] == from_size &&
-                               (!other_varies || step[1 - converted] == size);
-    /* Long rows as in contiguous(). */
-    const bool is_long = stream || n * size >= ALIGNED_FROM_BYTES;
-    ptrdiff_t first = is_long ? (ptrdiff_t)(-(uintptr_t)out % BYTES) / size : 0; /* in a vector */
-    if (!is_contiguous || n - first < lanes) {
-        first = n;
-    }
-    ptrdiff_t k = 0;
-    for (; k < first; k++) {
-        const element x = element_of(from + k * step[converted]);
-        const element y = *(const element *)(other + k * step[1 - converted]);
-        *(element *)(out + k * step[2]) = is_first ? value(x, y) : value(y, x);
-    }
-    if (k == n) {
-        return;
-    }
-    const vector all = splat(*(const element *)other);
-    const ptrdiff_t other_size = other_varies ? size : 0, end = n - lanes;
-    const char *others = other_varies ? other : (const char *)&all;
-    vector x = vector_of(from + end * from_size);
-    vector y = vector_at(others, end * other_size, true, all);
-    const vector last = is_first ? vector_value(x, y) : vector_value(y, x);
-    for (; k <= end; k += lanes) {
-        x = vector_of(from + k * from_size);
-        y = vector_at(others, k * other_size, true, all);
-        store(out + k * size, is_first ? vector_value(x, y) : vector_value(y, x), stream);
-    }
-    if (k < n) {
-        memcpy(out + end * size, &last, sizeof last);
-    }
-}
-
-/* Not inlined into the kernels that pass `stream`. */
-#define MIXED_KERNELS_OF(op, source, type, converted)                                              \
-    NOINLINE void JOIN(op##_##source##_##converted, DTYPE)(                                        \
-        char *const data[], const ptrdiff_t step[], ptrdiff_t n, bool stream)                      \
-    {                                                                                              \
-        run_mixed(data, step, n, stream, converted, sizeof(type),                                  \
-                  JOIN(element_of_##source, DTYPE), JOIN(vector_of_##source, DTYPE),               \
-                  JOIN(op##_value, DTYPE), JOIN(op##_vector, DTYPE));                              \
-    }                                                                                              \
-    static void JOIN(op##_##source##_##converted##_cached,                                         \
-                     DTYPE)(char *const data[], const ptrdiff_t step[], ptrdiff_t n)               \
-    {                                                                                              \
-        JOIN(op##_##source##_##converted, DTYPE)(data, step, n, false);                            \
-    }                                                                                              \
-    static void JOIN(op##_##source##_##converted##_streaming,                                      \
-                     DTYPE)(char *const data[], const ptrdiff_t step[], ptrdiff_t n)               \
-    {                                                                                              \
-        JOIN(op##_##source##_##converted, DTYPE)(data, step, n, CAN_STREAM);                       \
-    }
-#define MIXED_KERNELS(source, kind, type, target, to_kind, to_type, value, op)                     \
-    MIXED_KERNELS_OF(op, source, type, 0) MIXED_KERNELS_OF(op, source, type, 1)
-#define MIXED_ROW(op, source, target, converted)                                                   \
-    {convert_##source##_##target, converted, JOIN(op##_##source##_##converted##_cached, DTYPE),    \
-     CAN_STREAM ? JOIN(op##_##source##_##converted##_streaming, DTYPE) : NULL},
-#define MIXED_ROWS(source, kind, type, target, to_kind, to_type, value, op)                        \
-    MIXED_ROW(op, source, target, 0) MIXED_ROW(op, source, target, 1)
-
-/* ---- one dtype ---- */
+#include "mixed_template.h"
 
 /* One op: its value for scalars and vectors, and the kernels made of them. */
 #define KERNELS(op, expression)                                                                    \
@@ -347,9 +243,10 @@ INLINE void run_mixed(char *const data[], const ptrdiff_t step[], ptrdiff_t n, b
     {                                                                                              \
         run(data, step, n, CAN_STREAM, JOIN(op##_value, DTYPE), JOIN(op##_vector, DTYPE));         \
     }                                                                                              \
-    MIXED_WITH(MIXED_KERNELS, op)                                                                  \
+    MIXED_PAIRS(MIXED_KERNELS, op)                                                                 \
+    MIXED_WITH(MIXED_KERNELS_OF, op)                                                               \
     static const struct mixed_kernel JOIN(op##_mixed, DTYPE)[] = {                                 \
-        MIXED_WITH(MIXED_ROWS, op){NULL, 0, NULL, NULL},                                           \
+        MIXED_PAIRS(MIXED_PAIR_ROW, op) MIXED_WITH(MIXED_ROWS, op){{NULL, NULL}, NULL, NULL},      \
     };
 
 /* BINARY_OP(add, FLOAT, a + b) becomes FLOAT_IN_FLOAT(add, a + b) for a dtype of class FLOAT, and
@@ -387,8 +284,9 @@ static const struct kernel JOIN(rows, DTYPE)[] = {
 #undef KERNELS
 #undef MIXED_KERNELS
 #undef MIXED_KERNELS_OF
-#undef MIXED_ROWS
 #undef MIXED_ROW
+#undef MIXED_ROWS
+#undef MIXED_PAIR_ROW
 
 #undef element
 #undef vector
@@ -404,6 +302,7 @@ static const struct kernel JOIN(rows, DTYPE)[] = {
 #undef run
 #undef run_mixed
 #undef MIXED_WITH
+#undef MIXED_PAIRS
 #undef DTYPE
 #undef CLASS
 #undef KIND

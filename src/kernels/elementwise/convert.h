@@ -90,7 +90,8 @@ INLINE bool converts_quads(size_t size, size_t to_size, char to_kind)
 #define MOST_CONVERSIONS(DO, op)                                                                   \
     TO_FLOAT64(DO, op)                                                                             \
     TO_FLOAT32(DO, op)                                                                             \
-    TO_UINT8(DO, op) TO_UINT16(DO, op) TO_UINT32(DO, op) TO_UINT64(DO, op) SMALL_TO_TRUTH(DO, op)  \
+    TO_UINT8(DO, op)                                                                               \
+    TO_UINT16(DO, op) TO_UINT32(DO, op) TO_UINT64(DO, op) SMALL_TO_TRUTH(DO, op)                   \
         TO_COMPLEX(DO, op) TO_SMALLER(DO, op)
 #define ALL_CONVERSIONS(DO, op) MOST_CONVERSIONS(DO, op) LARGE_TO_TRUTH(DO, op)
 
@@ -281,5 +282,25 @@ static const struct element_conversion conversions[] = {
     {0, 0, 0, 0, NULL},
 };
 #undef ROW
-#undef ALL_CONVERSIONS
-#undef MOST_CONVERSIONS
+
+/* ---- what kernels of mixed dtypes convert ---- */
+
+#if defined(__F16C__)
+#define MIXED_FLOAT32(DO, op)                                                                      \
+    TO_FLOAT32(DO, op) DO(float16, 'f', uint16_t, float32, 'f', float, half_to_float(x), op)
+#define MIXED_FLOAT64(DO, op)                                                                      \
+    TO_FLOAT64(DO, op) DO(float16, 'f', uint16_t, float64, 'f', double, half_to_float(x), op)
+#else
+#define MIXED_FLOAT32 TO_FLOAT32
+#define MIXED_FLOAT64 TO_FLOAT64
+#endif
+
+#define EITHER_FIRST(DO, a, a_type, b, b_type, op)                                                 \
+    DO(a, a_type, b, b_type, op) DO(b, b_type, a, a_type, op)
+#define PAIRS_UINT16(DO, op) EITHER_FIRST(DO, int8, int8_t, uint8, uint8_t, op)
+#define PAIRS_UINT32(DO, op) EITHER_FIRST(DO, int16, int16_t, uint16, uint16_t, op)
+#define PAIRS_UINT64(DO, op) EITHER_FIRST(DO, int32, int32_t, uint32, uint32_t, op)
+#define PAIRS_FLOAT64(DO, op)                                                                      \
+    EITHER_FIRST(DO, int32, int32_t, float32, float, op)                                           \
+    EITHER_FIRST(DO, int64, int64_t, float32, float, op)                                           \
+    EITHER_FIRST(DO, uint32, uint32_t, float32, float, op)

@@ -1,0 +1,146 @@
+/* Kernels of inputs of other dtypes, which are converted in registers; a part of binary_template.h. */
+
+/* An element, and a vector, of another dtype. GCC converts integers shorter than int one by one unless they become
+ * ints before. */
+#define LOAD(source, kind, type, target, to_kind, to_type, value, op)                              \
+    INLINE element JOIN(element_of_##source, DTYPE)(const char *from)                              \
+    {                                                                                              \
+        const type x = *(const type *)from;                                                        \
+        return (element)(value);                                                                   \
+    }                                                                                              \
+    INLINE vector JOIN(vector_of_##source, DTYPE)(const char *from)                                \
+    {                                                                                              \
+        enum { LANES = sizeof(vector) / sizeof(element) };                                         \
+        const type *elements = (const type *)from;                                                 \
+        element converted[LANES];                                                                  \
+        vector v;                                                                                  \
+        if (kind == 'f' && sizeof(type) == sizeof(uint16_t)) {                                     \
+            float singles[LANES];                                                                  \
+            few_halves_to_floats((const uint16_t *)from, singles, LANES);                          \
+            for (int i = 0; i < LANES; i++) {                                                      \
+                converted[i] = (element)singles[i];                                                \
+            }                                                                                      \
+        } else if (to_kind == 'f' && sizeof(type) < sizeof(int32_t)) {                             \
+            int32_t ints __attribute__((vector_size(LANES * sizeof(int32_t)))), extended[LANES];   \
+            for (int i = 0; i < LANES; i++) {                                                      \
+                const type x = elements[i];                                                        \
+                extended[i] = (int32_t)(value);                                                    \
+            }                                                                                      \
+            memcpy(&ints, extended, sizeof ints);                                                  \
+            for (int i = 0; i < LANES; i++) {                                                      \
+                converted[i] = (element)ints[i];                                                   \
+            }                                                                                      \
+        } else {                                                                                   \
+            for (int i = 0; i < LANES; i++) {                                                      \
+                const type x = elements[i];                                                        \
+                converted[i] = (element)(value);                                                   \
+            }                                                                                      \
+        }                                                                                          \
+        memcpy(&v, converted, sizeof v);                                                           \
+        return v;                                                                                  \
+    }
+MIXED_WITH(LOAD, )
+#undef LOAD
+
+INLINE element JOIN(element_of_same, DTYPE)(const char *from)
+{
+    return *(const element *)from;
+}
+
+INLINE vector JOIN(vector_of_same, DTYPE)(const char *from)
+{
+    vector v;
+    memcpy(&v, from, sizeof v);
+    return v;
+}
+
+/* An input as it is loaded; if it is one element of the kernel's dtype, that is read again and again. */
+#define mixed_input JOIN(mixed_input, DTYPE)
+struct mixed_input {
+    ptrdiff_t size; /* bytes of an element */
+    element (*element_of)(const char *);
+    vector (*vector_of)(const char *);
+};
+
+INLINE bool JOIN(is_row, DTYPE)(const struct mixed_input *input, ptrdiff_t step)
+{
+    return step == input->size || (step == 0 && input->vector_of == JOIN(vector_of_same, DTYPE));
+}
+
+/* There are so many of these kernels that each has one loop of vectors. */
+INLINE void run_mixed(char *const data[], const ptrdiff_t step[], ptrdiff_t n, bool stream,
+                      const struct mixed_input *a, const struct mixed_input *b,
+                      element (*value)(element, element), vector (*vector_value)(vector, vector))
+{
+    const ptrdiff_t size = sizeof(element), lanes = BYTES / size;
+    char *out = data[2];
+    /* Long rows as in contiguous(). */
+    const bool is_long = stream || n * size >= ALIGNED_FROM_BYTES;
+    ptrdiff_t first = is_long ? (ptrdiff_t)(-(uintptr_t)out % BYTES) / size : 0; /* in a vector */
+    if (step[2] != size || !JOIN(is_row, DTYPE)(a, step[0]) || !JOIN(is_row, DTYPE)(b, step[1]) ||
+        n - first < lanes) {
+        first = n;
+    }
+    ptrdiff_t k = 0;
+    for (; k < first; k++) {
+        *(element *)(out + k * step[2]) =
+            value(a->element_of(data[0] + k * step[0]), b->element_of(data[1] + k * step[1]));
+    }
+    if (k == n) {
+        return;
+    }
+    const char *from[2] = {data[0], data[1]};
+    vector one[2];
+    for (int i = 0; i < 2; i++) {
+        if (step[i] == 0) {
+            one[i] = splat(*(const element *)data[i]);
+            from[i] = (const char *)&one[i];
+        }
+    }
+    const ptrdiff_t end = n - lanes;
+    const vector last =
+        vector_value(a->vector_of(from[0] + end * step[0]), b->vector_of(from[1] + end * step[1]));
+    for (; k <= end; k += lanes) {
+        const vector v =
+            vector_value(a->vector_of(from[0] + k * step[0]), b->vector_of(from[1] + k * step[1]));
+        store(out + k * size, v, stream);
+    }
+    if (k < n) {
+        memcpy(out + end * size, &last, sizeof last);
+    }
+}
+
+/* Not inlined into the two kernels, which pass `stream`. */
+#define MIXED_KERNELS(a, a_type, b, b_type, op)                                                    \
+    NOINLINE void JOIN(op##_##a##_##b, DTYPE)(char *const data[], const ptrdiff_t step[],          \
+                                              ptrdiff_t n, bool stream)                            \
+    {                                                                                              \
+        const struct mixed_input first = {sizeof(a_type), JOIN(element_of_##a, DTYPE),             \
+                                          JOIN(vector_of_##a, DTYPE)};                             \
+        const struct mixed_input second = {sizeof(b_type), JOIN(element_of_##b, DTYPE),            \
+                                           JOIN(vector_of_##b, DTYPE)};                            \
+        run_mixed(data, step, n, stream, &first, &second, JOIN(op##_value, DTYPE),                 \
+                  JOIN(op##_vector, DTYPE));                                                       \
+    }                                                                                              \
+    static void JOIN(op##_##a##_##b##_cached, DTYPE)(char *const data[], const ptrdiff_t step[],   \
+                                                     ptrdiff_t n)                                  \
+    {                                                                                              \
+        JOIN(op##_##a##_##b, DTYPE)(data, step, n, false);                                         \
+    }                                                                                              \
+    static void JOIN(op##_##a##_##b##_streaming, DTYPE)(char *const data[],                        \
+                                                        const ptrdiff_t step[], ptrdiff_t n)       \
+    {                                                                                              \
+        JOIN(op##_##a##_##b, DTYPE)(data, step, n, CAN_STREAM);                                    \
+    }
+#define MIXED_ROW(a, b, op, ...)                                                                   \
+    {{__VA_ARGS__},                                                                                \
+     JOIN(op##_##a##_##b##_cached, DTYPE),                                                         \
+     CAN_STREAM ? JOIN(op##_##a##_##b##_streaming, DTYPE) : NULL},
+
+#define MIXED_KERNELS_OF(source, kind, type, target, to_kind, to_type, value, op)                  \
+    MIXED_KERNELS(source, type, same, element, op) MIXED_KERNELS(same, element, source, type, op)
+#define MIXED_ROWS(source, kind, type, target, to_kind, to_type, value, op)                        \
+    MIXED_ROW(source, same, op, JOIN(convert_##source, DTYPE), NULL)                               \
+    MIXED_ROW(same, source, op, NULL, JOIN(convert_##source, DTYPE))
+#define MIXED_PAIR_ROW(a, a_type, b, b_type, op)                                                   \
+    MIXED_ROW(a, b, op, JOIN(convert_##a, DTYPE), JOIN(convert_##b, DTYPE))
