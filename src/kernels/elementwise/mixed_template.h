@@ -62,9 +62,9 @@ struct mixed_input {
     vector (*vector_of)(const char *);
 };
 
-INLINE bool JOIN(is_row, DTYPE)(const struct mixed_input *input, ptrdiff_t step)
+INLINE bool JOIN(is_one, DTYPE)(const struct mixed_input *input, ptrdiff_t step)
 {
-    return step == input->size || (step == 0 && input->vector_of == JOIN(vector_of_same, DTYPE));
+    return step == 0 && input->vector_of == JOIN(vector_of_same, DTYPE);
 }
 
 /* There are so many of these kernels that each has one loop of vectors. */
@@ -73,37 +73,40 @@ INLINE void run_mixed(char *const data[], const ptrdiff_t step[], ptrdiff_t n, b
                       element (*value)(element, element), vector (*vector_value)(vector, vector))
 {
     const ptrdiff_t size = sizeof(element), lanes = BYTES / size;
+    const ptrdiff_t a_step = step[0], b_step = step[1], out_step = step[2], end = n - lanes;
+    const bool a_is_one = JOIN(is_one, DTYPE)(a, a_step), b_is_one = JOIN(is_one, DTYPE)(b, b_step);
+    const bool has_vectors =
+        out_step == size && (a_step == a->size || a_is_one) && (b_step == b->size || b_is_one);
+    const char *a_next = data[0], *b_next = data[1];
     char *out = data[2];
     /* Long rows as in contiguous(). */
     const bool is_long = stream || n * size >= ALIGNED_FROM_BYTES;
-    ptrdiff_t first = is_long ? (ptrdiff_t)(-(uintptr_t)out % BYTES) / size : 0; /* in a vector */
-    if (step[2] != size || !JOIN(is_row, DTYPE)(a, step[0]) || !JOIN(is_row, DTYPE)(b, step[1]) ||
-        n - first < lanes) {
-        first = n;
-    }
+    const ptrdiff_t to_vector = is_long ? (ptrdiff_t)(-(uintptr_t)out % BYTES) / size : 0;
+    const ptrdiff_t first = has_vectors && to_vector <= end ? to_vector : n;
     ptrdiff_t k = 0;
     for (; k < first; k++) {
-        *(element *)(out + k * step[2]) =
-            value(a->element_of(data[0] + k * step[0]), b->element_of(data[1] + k * step[1]));
+        *(element *)(out + k * out_step) = value(a->element_of(a_next), b->element_of(b_next));
+        a_next += a_step;
+        b_next += b_step;
     }
     if (k == n) {
         return;
     }
-    const char *from[2] = {data[0], data[1]};
-    vector one[2];
-    for (int i = 0; i < 2; i++) {
-        if (step[i] == 0) {
-            one[i] = splat(*(const element *)data[i]);
-            from[i] = (const char *)&one[i];
-        }
+    vector a_all, b_all;
+    if (a_is_one) {
+        a_all = splat(a->element_of(a_next));
+        a_next = (const char *)&a_all;
     }
-    const ptrdiff_t end = n - lanes;
-    const vector last =
-        vector_value(a->vector_of(from[0] + end * step[0]), b->vector_of(from[1] + end * step[1]));
+    if (b_is_one) {
+        b_all = splat(b->element_of(b_next));
+        b_next = (const char *)&b_all;
+    }
+    const vector last = vector_value(a->vector_of(a_next + (end - k) * a_step),
+                                     b->vector_of(b_next + (end - k) * b_step));
     for (; k <= end; k += lanes) {
-        const vector v =
-            vector_value(a->vector_of(from[0] + k * step[0]), b->vector_of(from[1] + k * step[1]));
-        store(out + k * size, v, stream);
+        store(out + k * size, vector_value(a->vector_of(a_next), b->vector_of(b_next)), stream);
+        a_next += lanes * a_step;
+        b_next += lanes * b_step;
     }
     if (k < n) {
         memcpy(out + end * size, &last, sizeof last);
