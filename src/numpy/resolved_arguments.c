@@ -22,17 +22,33 @@ int resolved_arguments_initialize(void)
     return 0;
 }
 
-/* Elements of the inputs when broadcast; 0: few. */
-static npy_intp size_if_large(const struct call_table *table, PyObject *const *args)
+/* Of calls that fit NumPy's buffer, which it casts as a whole: whether this path takes less time. Loops of NumPy's must
+ * be handed whole operands. */
+static bool suits_few(const struct call_table *table, PyArrayObject *const input[], npy_intp n,
+                      PyObject *keywords)
+{
+    bool suits = keywords == NULL || (PyTuple_GET_SIZE(keywords) == 1 &&
+                                      PyTuple_GET_ITEM(keywords, 0) == keyword_names[OUT]);
+    for (int i = 0; i < table->inputs && !table->has_kernels; i++) {
+        suits = suits && (input[i] == NULL || PyArray_NDIM(input[i]) == 0 ||
+                          (PyArray_IS_C_CONTIGUOUS(input[i]) && PyArray_SIZE(input[i]) == n));
+    }
+    return suits;
+}
+
+/* Whether the inputs are so many elements, when broadcast, that this path takes less time than NumPy's. */
+static bool are_enough(const struct call_table *table, PyObject *const *args, PyObject *keywords)
 {
     PyArrayObject *array[MOST_OPERANDS];
-    bool is_large = false;
+    bool may_be = false;
     for (int i = 0; i < table->inputs; i++) {
         array[i] = PyArray_CheckExact(args[i]) ? (PyArrayObject *)args[i] : NULL;
-        is_large =
-            is_large || (array[i] != NULL && PyArray_SIZE(array[i]) > LEAST_BUFFERED_ELEMENTS);
+        may_be = may_be || (array[i] != NULL && PyArray_SIZE(array[i]) > MOST_UNRESOLVED_ELEMENTS);
     }
-    return is_large ? operands_size(array, table->inputs) : 0;
+    const npy_intp n = may_be ? operands_size(array, table->inputs) : 0;
+    return n > NPY_BUFSIZE && n > private_buffer_size()
+               ? true
+               : n > 0 && suits_few(table, array, n, keywords);
 }
 
 static bool has_own_bytes(PyArray_Descr *dtype)
@@ -173,8 +189,7 @@ bool resolved_arguments_read(struct resolved_arguments *arguments, const struct 
     if (positional < table->inputs || table->loops == 0 || table->operands > MOST_OPERANDS) {
         return false;
     }
-    const npy_intp n = size_if_large(table, args);
-    if (n <= NPY_BUFSIZE || n <= private_buffer_size()) {
+    if (!are_enough(table, args, keywords)) {
         return false;
     }
     arguments->table = table;

@@ -1,11 +1,11 @@
-/* The arguments of a large call whose inner loop NumPy has to be asked for. */
+/* The arguments of a call, not a short one, whose inner loop NumPy has to be asked for. */
 #ifndef NUMC_RESOLVED_ARGUMENTS_H
 #define NUMC_RESOLVED_ARGUMENTS_H
 
 #include "call_table.h"
 
-/* Where no input has more elements, it is not worth looking at what they make when broadcast. */
-enum { LEAST_BUFFERED_ELEMENTS = 1024 };
+/* Calls none of whose inputs has more elements are left to NumPy. `python benchmarks/random_calls.py` */
+enum { MOST_UNRESOLVED_ELEMENTS = 512 };
 
 struct resolved_arguments {
     const struct call_table *table;

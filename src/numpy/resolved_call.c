@@ -1,6 +1,6 @@
-/* Large calls whose inner loop NumPy has to be asked for: with operands of several dtypes, keywords, several
- * outputs. Two inputs and an output are converted piece by piece, if there are the conversions; else threads
- * get ranges of NumPy's iterator, which casts in buffers. */
+/* Calls whose inner loop NumPy has to be asked for: with operands of several dtypes, keywords, several outputs. Two
+ * inputs and an output are converted by the kernel or piece by piece, if there are the conversions; else threads get
+ * ranges of NumPy's iterator, which casts in buffers. */
 #include "resolved_call.h"
 
 #include "elementwise_call.h"
@@ -34,6 +34,41 @@ static bool is_undefined(int from, int to)
     return !dtype_is_integer(from) && dtype_is_integer(to) && to != NPY_BOOL;
 }
 
+/* NaNs; without a branch, so that the loop becomes one of vectors. */
+static bool has_signaling(const uint32_t floats[], npy_intp n)
+{
+    enum { WITHOUT_SIGN = 0x7fffffff, FIRST = 0x7f800001, QUIET = 0x7fc00000 };
+    unsigned any = 0;
+    for (npy_intp i = 0; i < n; i++) {
+        any |= (floats[i] & WITHOUT_SIGN) - FIRST < QUIET - FIRST;
+    }
+    return any != 0;
+}
+
+static size_t size_of_part(struct dtype dtype)
+{
+    return dtype.kind == 'c' ? dtype.size / 2 : dtype.size;
+}
+
+/* Whether a cast raises flags that NumPy reports as those of a cast, since it comes before the loop: arrays of up to
+ * one axis that fit its buffer are cast as a whole. Only floats that become longer ones do, by signaling NaNs; those
+ * of half precision are converted without flags. */
+static bool is_raised_by_cast(PyArrayObject *array, int to)
+{
+    const int type = PyArray_TYPE(array);
+    const struct dtype from = dtype_of(type);
+    const npy_intp n = PyArray_SIZE(array);
+    if ((from.kind != 'f' && from.kind != 'c') || type == NPY_HALF || PyArray_NDIM(array) > 1 ||
+        n > private_buffer_size() || size_of_part(from) == size_of_part(dtype_of(to))) {
+        return false;
+    }
+    if (size_of_part(from) != sizeof(npy_float) || !array_is_plain(array) ||
+        !PyArray_IS_C_CONTIGUOUS(array)) {
+        return true; /* for all we know */
+    }
+    return has_signaling(PyArray_DATA(array), PyArray_NBYTES(array) / (npy_intp)sizeof(npy_float));
+}
+
 /* Casts that may raise flags: of whole operands NumPy does so in other words; and some of its loops clear what
  * casts of outputs have raised. */
 static bool casts_are_usual(const struct resolved_arguments *arguments, int loop)
@@ -46,10 +81,12 @@ static bool casts_are_usual(const struct resolved_arguments *arguments, int loop
                                  PyArray_SIZE((PyArrayObject *)input) > private_buffer_size();
         PyArray_Descr *to = PyArray_DescrFromType(types[i]);
         const bool usual = is_buffered || arguments->kind[i] >= CALL_TYPES ||
-                           can_cast(arguments->kind[i], to, NPY_SAFE_CASTING);
+                           can_cast(arguments->kind[i], to, NPY_SAFE_CASTING) ||
+                           (dtype_is_integer(arguments->kind[i]) && types[i] == NPY_BOOL);
         Py_DECREF(to);
         if (!usual ||
-            (arguments->kind[i] < CALL_TYPES && is_undefined(arguments->kind[i], types[i]))) {
+            (arguments->kind[i] < CALL_TYPES && is_undefined(arguments->kind[i], types[i])) ||
+            (PyArray_CheckExact(input) && is_raised_by_cast((PyArrayObject *)input, types[i]))) {
             return false;
         }
     }
@@ -259,6 +296,9 @@ static bool run_ranges(const struct resolved_arguments *arguments, int loop, PyO
         .operands.order = arguments->order,
         .n = size_of(arguments),
     };
+    if (ranged.n <= NPY_BUFSIZE || ranged.n <= private_buffer_size()) {
+        return false; /* which NumPy's iterator does not cut */
+    }
     ranged.threads = ranges_threads(ranged.engine, ranged.n);
     if (PyErr_Occurred()) {
         *result = NULL; /* a signal handler raised while it was asked */
