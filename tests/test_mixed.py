@@ -175,8 +175,10 @@ def test_what_is_left_to_numpy():
     x = np.arange(30_000)
     before = over_axes(), ranged()
     for case in (
-        lambda of: of.add(x[:5000], 0.5),  # NumPy casts it as a whole
-        lambda of: of.multiply(x * 1.0, x[:1] / 3, dtype="f"),  # and that
+        lambda of: of.add(x[:512], 0.5),
+        lambda of: of.add(x[:5000], 0.5, dtype="g"),
+        lambda of: of.maximum(x[:5000:2], 0.5),
+        lambda of: of.multiply(x * 1.0, x[:1] / 3, dtype="f"),  # NumPy casts it as a whole
         lambda of: of.add(x, x, casting="no"),
         lambda of: of.add(x.astype("D"), x, casting="unsafe", dtype="d"),
     ):
@@ -191,6 +193,42 @@ def test_what_is_left_to_numpy():
     for number in (300, -1, 2**70):
         with pytest.raises(OverflowError):
             nc.add(x.astype("u1"), number)
+
+
+@pytest.mark.parametrize("name", ["add", "less", "maximum", "divide", "logical_and"])
+@pytest.mark.parametrize("n", [513, 1000, 4099, 8192])
+def test_calls_that_fit_the_buffer_of_numpy(n, name):
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    for pair in PAIRS:
+        a, b = numbers(pair[0], n), numbers(pair[1], n, 1)
+        before = over_axes()
+        with np.errstate(all="ignore"):
+            assert same_bits(ours(a, b), theirs(a, b)), pair
+            assert same_bits(ours(b, a), theirs(b, a)), pair
+        assert name != "add" or over_axes() == before + 2, pair
+
+
+@pytest.mark.parametrize("n", [600, 8192, 8193])
+def test_signaling_nans_are_reported_as_by_numpy(n):
+    """NumPy casts arrays of one axis that fit its buffer first, and says "in cast"."""
+    signaling = np.full(n, 0x7FA00000, "u4").view("f")
+    quiet, half = np.full(n, np.nan, "f"), np.full(n, 0x7D00, "u2").view("e")
+    ones = np.ones(n)
+    matrices = [np.ones((3, n)), np.ones((n, 3)).T]
+    calls = [(a, b) for a in (signaling, quiet, half) for b in (ones, *matrices)]
+    calls += [(a[:1, None][0], b) for a, b in calls] + [(a[0, ...], ones) for a, _ in calls]
+    calls += [(np.repeat(signaling, 2)[::2], ones), (signaling[::-1], ones)]
+    calls += [(np.repeat(signaling, 2).view("F"), ones), (signaling[: n // 2 * 2].view("F"), 1j)]
+    calls += [(signaling.reshape(-1, 1), ones[:, None])]
+    for name in "add", "less", "multiply":
+        for number, operands in enumerate(calls):
+            said = []
+            for of in nc, np:
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    getattr(of, name)(*operands)
+                said.append([str(w.message) for w in caught])
+            assert said[0] == said[1], (name, number)
 
 
 @pytest.mark.usefixtures("threads_always")

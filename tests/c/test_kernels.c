@@ -458,6 +458,117 @@ static void compare_conversions(const struct kernels *kernels)
     }
 }
 
+/* ---- kernels of mixed dtypes ---- */
+
+static const struct element_conversion *find_conversion(const struct kernels *kernels,
+                                                        convert_elements *convert)
+{
+    const struct element_conversion *row = kernels->conversions;
+    while (convert != NULL && row->convert != NULL && row->convert != convert) {
+        row++;
+    }
+    return convert != NULL && row->convert == convert ? row : NULL;
+}
+
+/* An element as the kernel computes it. */
+static void load_one(const struct element_conversion *conversion, size_t size, const char *from,
+                     char *to)
+{
+    if (conversion != NULL) {
+        convert_one(conversion, from, to);
+    } else {
+        memcpy(to, from, size);
+    }
+}
+
+static void compare_mixed(const struct kernel *kernel, const struct mixed_kernel *mixed,
+                          const struct element_conversion *const conversion[2], bool streaming,
+                          const struct layout *layout, ptrdiff_t n)
+{
+    enum { REPORTED_BY_NUMPY = FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW };
+    const size_t size = kernel->item_size;
+    const int steps[] = {layout->a_is_out ? layout->out_step : layout->a_step,
+                         layout->b_is_out ? layout->out_step : layout->b_step};
+    char *const rooms[] = {room_a, room_b};
+    ptrdiff_t step[3];
+    char *data[3];
+    step[2] = (ptrdiff_t)size * layout->out_step;
+    data[2] = first_of(actual, random_below(LINE / size) * size, step[2], n);
+    char *wanted = expected + (data[2] - actual);
+    const size_t used = 2 * (size_t)GUARD + LINE + size * WIDEST_STEP * (size_t)n;
+    for (int in = 0; in < 2; in++) {
+        const size_t stored = conversion[in] != NULL ? conversion[in]->item_size : size;
+        step[in] = (ptrdiff_t)stored * steps[in];
+        data[in] = (in == 0 ? layout->a_is_out : layout->b_is_out)
+                       ? data[2]
+                       : first_of(rooms[in], random_below(LINE / stored) * stored, step[in], n);
+    }
+    memcpy(actual, layout->b_is_out ? room_b : room_a, used);
+    memcpy(expected, actual, used);
+    feclearexcept(FE_ALL_EXCEPT);
+    for (ptrdiff_t k = 0; k < n; k++) {
+        char loaded[2][sizeof(double)];
+        for (int in = 0; in < 2; in++) {
+            load_one(conversion[in], size, data[in] + k * step[in], loaded[in]);
+        }
+        reference_element(kernel, loaded[0], loaded[1], wanted + k * step[2]);
+    }
+    const int flags = fetestexcept(REPORTED_BY_NUMPY);
+    feclearexcept(FE_ALL_EXCEPT);
+    (streaming ? mixed->streaming : mixed->cached)(data, step, n);
+    const int raised = fetestexcept(REPORTED_BY_NUMPY);
+    if (kernel->kind == 'f') {
+        accept_nans(kernel, data[2], wanted, step[2], n);
+    }
+    const char kinds[] = {conversion[0] != NULL ? conversion[0]->kind : '-',
+                          conversion[1] != NULL ? conversion[1]->kind : '-'};
+    expect(memcmp(actual, expected, used) == 0,
+           "%s %c%zu of %c and %c, steps %td and %td, %s%s, n %td: wrong bytes", kernel->op,
+           kernel->kind, size, kinds[0], kinds[1], step[0], step[1], layout->name,
+           streaming ? ", streaming" : "", n);
+    expect(raised == flags, "%s %c%zu of %c and %c, n %td: raises %#x, not %#x", kernel->op,
+           kernel->kind, size, kinds[0], kinds[1], n, (unsigned)raised, (unsigned)flags);
+}
+
+static void compare_mixed_layouts(const struct kernels *kernels, const struct kernel *kernel,
+                                  const struct mixed_kernel *mixed, bool quick)
+{
+    const struct element_conversion *const conversion[] = {
+        find_conversion(kernels, mixed->convert[0]), find_conversion(kernels, mixed->convert[1])};
+    char *const rooms[] = {room_a, room_b};
+    for (int in = 0; in < 2; in++) {
+        const char kind = conversion[in] != NULL ? conversion[in]->kind : kernel->kind;
+        expect(mixed->convert[in] == NULL || conversion[in] != NULL, "%s: no conversion",
+               kernel->op);
+        fill(rooms[in], ROOM_BYTES, kind == 'f' ? 'f' : 'i',
+             conversion[in] != NULL ? conversion[in]->item_size : kernel->item_size);
+    }
+    for (int i = 0; i < LAYOUTS; i++) {
+        if ((layouts[i].a_is_out && conversion[0] != NULL) ||
+            (layouts[i].b_is_out && conversion[1] != NULL)) {
+            continue;
+        }
+        for (ptrdiff_t n = 1; n < 1500; n += 1 + (ptrdiff_t)random_below(quick ? 400 : 40)) {
+            compare_mixed(kernel, mixed, conversion, false, &layouts[i], n);
+            if (mixed->streaming != NULL) {
+                compare_mixed(kernel, mixed, conversion, true, &layouts[i], n);
+            }
+        }
+    }
+}
+
+static void compare_mixed_kernels(const struct kernels *kernels, bool quick)
+{
+    for (const struct kernel *const *row = kernels->rows; *row != NULL; row++) {
+        for (const struct kernel *kernel = *row; kernel->op != NULL; kernel++) {
+            const struct mixed_kernel *mixed = kernel->mixed;
+            for (; mixed != NULL && mixed->cached != NULL; mixed++) {
+                compare_mixed_layouts(kernels, kernel, mixed, quick);
+            }
+        }
+    }
+}
+
 /* A restriction hides the ISAs above it, and only them. */
 static void check_selection(const struct kernels *kernels)
 {
@@ -544,6 +655,7 @@ int main(int argc, char *argv[])
         check_selection(kernels);
         compare_isa(kernels, quick);
         compare_conversions(kernels);
+        compare_mixed_kernels(kernels, quick);
         printf("%s: %ld comparisons\n", kernels->isa, expectations - before);
     }
     if (!known) {

@@ -44,6 +44,51 @@ static void widen(const char *from, ptrdiff_t step, void *to, ptrdiff_t n)
     }
 }
 
+static _Atomic int widened_apart; /* where real kernels would compute one element after the other */
+
+/* Kernels that convert inputs: the first one, the second one, both. */
+static void subtract_widened(char *const data[], const ptrdiff_t step[], ptrdiff_t n,
+                             const bool widens[2])
+{
+    for (int in = 0; in < 2; in++) {
+        const size_t size = widens[in] ? stored_size : item_size;
+        widened_apart += step[in] != (ptrdiff_t)size && (widens[in] || step[in] != 0);
+    }
+    for (ptrdiff_t k = 0; k < n; k++) {
+        uint64_t widened[2];
+        char *one[3] = {data[0] + k * step[0], data[1] + k * step[1], data[2] + k * step[2]};
+        for (int in = 0; in < 2; in++) {
+            if (widens[in]) {
+                widen(one[in], 0, &widened[in], 1);
+                one[in] = (char *)&widened[in];
+            }
+        }
+        subtract(one, step, 1);
+    }
+}
+
+static void subtract_widened_first(char *const data[], const ptrdiff_t step[], ptrdiff_t n)
+{
+    subtract_widened(data, step, n, (const bool[]){true, false});
+}
+
+static void subtract_widened_second(char *const data[], const ptrdiff_t step[], ptrdiff_t n)
+{
+    subtract_widened(data, step, n, (const bool[]){false, true});
+}
+
+static void subtract_widened_both(char *const data[], const ptrdiff_t step[], ptrdiff_t n)
+{
+    subtract_widened(data, step, n, (const bool[]){true, true});
+}
+
+static const struct mixed_kernel mixed_kernels[] = {
+    {{widen, widen}, subtract_widened_both, NULL},
+    {{widen, NULL}, subtract_widened_first, NULL},
+    {{NULL, widen}, subtract_widened_second, NULL},
+    {{NULL, NULL}, NULL, NULL},
+};
+
 /* Steps of an operand whose axes lie in a random order, some of them repeated. Returns its bytes. */
 static size_t random_steps(struct nested *nested, int operand, bool may_repeat)
 {
@@ -114,7 +159,11 @@ static void test_random_call(size_t size)
     item_size = size;
     stored_size = (size_t)1 << random_below(4);
     stored_size = stored_size < size ? stored_size : size;
-    const struct kernel kernel = {.item_size = size, .cached = subtract};
+    const struct kernel kernel = {
+        .item_size = size,
+        .cached = subtract,
+        .mixed = random_below(3) == 0 ? NULL : &mixed_kernels[random_below(3)],
+    };
     struct elementwise loop = {
         .policy = &policy,
         .function = subtract_in_loop,
@@ -153,7 +202,9 @@ static void test_random_call(size_t size)
     char *expected = malloc(bytes[2] + 2 * GUARD);
     memcpy(expected, memory[2], bytes[2] + 2 * GUARD);
     walk(&nested, expected + GUARD);
+    widened_apart = 0;
     nested_run(&loop, &nested, random_below(2) == 0);
+    expect(widened_apart == 0, "%d axes: %d rows to widen lie apart", nested.axes, widened_apart);
     expect(memcmp(expected, memory[2], bytes[2] + 2 * GUARD) == 0,
            "%d axes, items of %zu bytes, stored as %zu and %zu%s", nested.axes, size,
            nested.stored_size[0], nested.stored_size[1], nested.is_masked ? ", masked" : "");
