@@ -176,7 +176,7 @@ def test_what_is_left_to_numpy():
     before = over_axes(), ranged()
     for case in (
         lambda of: of.add(x[:512], 0.5),
-        lambda of: of.add(x[:5000], 0.5, dtype="g"),
+        lambda of: of.add(x[:5000], 0.5, dtype="D"),
         lambda of: of.maximum(x[:5000:2], 0.5),
         lambda of: of.multiply(x * 1.0, x[:1] / 3, dtype="f"),  # NumPy casts it as a whole
         lambda of: of.add(x, x, casting="no"),

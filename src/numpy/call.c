@@ -16,7 +16,8 @@
 
 enum {
     LEAST_MASKED_ELEMENTS = 1024, /* outputs of fewer are left to NumPy */
-    MOST_SHORT_ELEMENTS = 8192,   /* of which no run is worth threads */
+    MOST_SHORT_ELEMENTS = 8192,   /* of which no run is worth threads, */
+    MOST_TINY_ELEMENTS = 1024,    /* or none of all */
 };
 
 static PyObject *out_keyword, *where_keyword;
@@ -133,23 +134,42 @@ static bool read_operands(struct ufunc_call *call, PyObject *const *args, size_t
                            private_is_writable(call->array[inputs]));
 }
 
-bool call_has_short_runs(PyObject *const *args, size_t count, PyObject *keywords)
+/* Whether there is an input whose dtype no kernel computes, nor what it is cast to. */
+static bool lacks_kernel(const struct call_table *table, PyObject *const *args)
 {
-    if (keywords == NULL || policy_in_use.threshold != 0) {
+    bool lacks = false;
+    for (int i = 0; i < table->inputs; i++) {
+        const int type =
+            PyArray_CheckExact(args[i]) ? PyArray_TYPE((PyArrayObject *)args[i]) : CALL_TYPES;
+        const struct loop *loop = type < CALL_TYPES ? table->row[type].loop : NULL;
+        lacks = lacks || (loop != NULL && type != NPY_BOOL && loop->engine.kernel == NULL);
+    }
+    return lacks;
+}
+
+bool call_suits_original(const struct call_table *table, PyObject *const *args, size_t count,
+                         PyObject *keywords)
+{
+    const Py_ssize_t positional = PyVectorcall_NARGS(count);
+    const Py_ssize_t named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
+    bool is_masked = false, has_others = false;
+    for (Py_ssize_t i = 0; i < named; i++) {
+        is_masked = is_masked || PyTuple_GET_ITEM(keywords, i) == where_keyword;
+        has_others = has_others || PyTuple_GET_ITEM(keywords, i) != out_keyword;
+    }
+    if (policy_in_use.threshold != 0 || table->loops == 0 || positional < table->inputs ||
+        !(is_masked || (!has_others && lacks_kernel(table, args)))) {
         return false;
     }
-    const Py_ssize_t named = PyTuple_GET_SIZE(keywords), all = PyVectorcall_NARGS(count) + named;
-    bool are_short = false;
-    for (Py_ssize_t i = 0; i < named; i++) {
-        are_short = are_short || PyTuple_GET_ITEM(keywords, i) == where_keyword;
-    }
-    const bool by_threads = are_short && threads_limit().threads > 1;
-    for (Py_ssize_t i = 0; i < all && are_short; i++) {
+    const npy_intp most = is_masked ? MOST_SHORT_ELEMENTS : MOST_TINY_ELEMENTS;
+    const bool by_threads = threads_limit().threads > 1;
+    bool suits = true;
+    for (Py_ssize_t i = 0; i < positional + named && suits; i++) {
         const bool is_long = by_threads && PyArray_CheckExact(args[i]) &&
-                             PyArray_SIZE((PyArrayObject *)args[i]) > MOST_SHORT_ELEMENTS;
-        are_short = !is_long && operands_is_ordinary(args[i]);
+                             PyArray_SIZE((PyArrayObject *)args[i]) > most;
+        suits = !is_long && operands_is_ordinary(args[i]);
     }
-    return are_short;
+    return suits;
 }
 
 bool call_directly(const struct call_table *table, PyObject *const *args, size_t count,

@@ -16,8 +16,9 @@ int call_initialize(void);
 bool call_directly(const struct call_table *table, PyObject *const *args, size_t count,
                    PyObject *keywords, PyObject **result);
 
-/* Whether a call that NumPy makes has a mask whose runs are too short for our loops: those of the original, which
- * no argument can tell from ours, take each run a few ns earlier. */
-bool call_has_short_runs(PyObject *const *args, size_t count, PyObject *keywords);
+/* Whether a call that NumPy makes gains nothing by our loops, while those of the original, which no argument can tell
+ * from ours, take each run a few ns earlier: runs of a mask that are too short, or neither kernels nor threads. */
+bool call_suits_original(const struct call_table *table, PyObject *const *args, size_t count,
+                         PyObject *keywords);
 
 #endif

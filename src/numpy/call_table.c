@@ -252,7 +252,6 @@ int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct
             entry->data = ufunc->data[row];
             entry->input = PyArray_DescrFromType(types[0]);
             entry->output = PyArray_DescrFromType(types[ufunc->nin]);
-            table->has_kernels |= !table->is_product && loops[row].engine.kernel != NULL;
         }
     }
     return add_conversions(table, ufunc);

@@ -25,7 +25,6 @@ struct call_table {
     const char *name, *types; /* of its inner loops, one row each */
     struct loop *loop;        /* by row; not those that threads may not run */
     int inputs, operands, loops;
-    bool has_kernels;    /* of some dtypes, which take any steps */
     bool warns_of_third; /* NumPy, of an output that is no keyword */
     bool is_stack;       /* a generalized ufunc that is none of: */
     bool is_product;     /* and if so, which: */

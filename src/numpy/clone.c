@@ -386,11 +386,12 @@ PyObject *clone_call_by_numpy(PyObject *clone, PyObject *called, PyObject *const
     const struct clone *own = clone_of((PyUFuncObject *)clone);
     /* NumPy warns for ufuncs of its own only. */
     const bool warns = own->calls.warns_of_third && PyVectorcall_NARGS(count) > own->calls.inputs;
-    const bool as_original = warns || call_has_short_runs(args, count, keywords);
-    PyObject *by = as_original ? (PyObject *)own->original : own->numpy_path;
+    if (warns || call_suits_original(&own->calls, args, count, keywords)) {
+        return private_numpy_vectorcall((PyObject *)own->original, args, count, keywords);
+    }
     struct options_scope scope;
     options_enter(&scope);
-    PyObject *result = private_numpy_vectorcall(by, args, count, keywords);
+    PyObject *result = private_numpy_vectorcall(own->numpy_path, args, count, keywords);
     options_leave(&scope);
     return result;
 }

@@ -22,22 +22,8 @@ int resolved_arguments_initialize(void)
     return 0;
 }
 
-/* Of calls that fit NumPy's buffer, which it casts as a whole: whether this path takes less time. Loops of NumPy's must
- * be handed whole operands. */
-static bool suits_few(const struct call_table *table, PyArrayObject *const input[], npy_intp n,
-                      PyObject *keywords)
-{
-    bool suits = keywords == NULL || (PyTuple_GET_SIZE(keywords) == 1 &&
-                                      PyTuple_GET_ITEM(keywords, 0) == keyword_names[OUT]);
-    for (int i = 0; i < table->inputs && !table->has_kernels; i++) {
-        suits = suits && (input[i] == NULL || PyArray_NDIM(input[i]) == 0 ||
-                          (PyArray_IS_C_CONTIGUOUS(input[i]) && PyArray_SIZE(input[i]) == n));
-    }
-    return suits;
-}
-
-/* Whether the inputs are so many elements, when broadcast, that this path takes less time than NumPy's. */
-static bool are_enough(const struct call_table *table, PyObject *const *args, PyObject *keywords)
+/* Elements of the inputs when broadcast; 0: few. */
+static npy_intp size_if_not_short(const struct call_table *table, PyObject *const *args)
 {
     PyArrayObject *array[MOST_OPERANDS];
     bool may_be = false;
@@ -45,10 +31,7 @@ static bool are_enough(const struct call_table *table, PyObject *const *args, Py
         array[i] = PyArray_CheckExact(args[i]) ? (PyArrayObject *)args[i] : NULL;
         may_be = may_be || (array[i] != NULL && PyArray_SIZE(array[i]) > MOST_UNRESOLVED_ELEMENTS);
     }
-    const npy_intp n = may_be ? operands_size(array, table->inputs) : 0;
-    return n > NPY_BUFSIZE && n > private_buffer_size()
-               ? true
-               : n > 0 && suits_few(table, array, n, keywords);
+    return may_be ? operands_size(array, table->inputs) : 0;
 }
 
 static bool has_own_bytes(PyArray_Descr *dtype)
@@ -182,27 +165,35 @@ static bool read_keywords(struct resolved_arguments *arguments, PyObject *const 
            read_mask(arguments, value[WHERE]);
 }
 
-bool resolved_arguments_read(struct resolved_arguments *arguments, const struct call_table *table,
-                             PyObject *const *args, size_t count, PyObject *keywords)
+bool resolved_arguments_read_inputs(struct resolved_arguments *arguments,
+                                    const struct call_table *table, PyObject *const *args,
+                                    size_t count)
 {
-    const Py_ssize_t positional = PyVectorcall_NARGS(count);
-    if (positional < table->inputs || table->loops == 0 || table->operands > MOST_OPERANDS) {
+    if (PyVectorcall_NARGS(count) < table->inputs || table->loops == 0 ||
+        table->operands > MOST_OPERANDS) {
         return false;
     }
-    if (!are_enough(table, args, keywords)) {
-        return false;
-    }
+    const npy_intp n = size_if_not_short(table, args);
+    bool are_usual = n > 0;
     arguments->table = table;
     arguments->input = args;
-    if (!read_keywords(arguments, args, positional, keywords)) {
-        PyErr_Clear();
+    arguments->fits_buffer = n <= NPY_BUFSIZE || n <= private_buffer_size();
+    for (int i = 0; i < table->inputs && are_usual; i++) {
+        arguments->kind[i] = kind_of(args[i]);
+        are_usual = arguments->kind[i] >= 0;
+    }
+    return are_usual;
+}
+
+bool resolved_arguments_read_others(struct resolved_arguments *arguments, PyObject *const *args,
+                                    size_t count, PyObject *keywords)
+{
+    const bool is_one = keywords != NULL && PyTuple_GET_SIZE(keywords) == 1;
+    const bool is_only_out = is_one && PyTuple_GET_ITEM(keywords, 0) == keyword_names[OUT];
+    if (arguments->fits_buffer && keywords != NULL && !is_only_out) {
         return false;
     }
-    for (int i = 0; i < table->inputs; i++) {
-        arguments->kind[i] = kind_of(args[i]);
-        if (arguments->kind[i] < 0) {
-            return false;
-        }
-    }
-    return true;
+    const bool are_read = read_keywords(arguments, args, PyVectorcall_NARGS(count), keywords);
+    PyErr_Clear();
+    return are_read;
 }

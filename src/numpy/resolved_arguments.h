@@ -9,6 +9,7 @@ enum { MOST_UNRESOLVED_ELEMENTS = 512 };
 
 struct resolved_arguments {
     const struct call_table *table;
+    bool fits_buffer; /* NumPy's: there is no keyword but `out` then */
     PyObject *const *input;
     int kind[MOST_OPERANDS];               /* of each input */
     PyArrayObject *out[MOST_OPERANDS];     /* by operand; NULL: to be made */
@@ -21,8 +22,11 @@ struct resolved_arguments {
 /* Called once, at import. -1 with an exception. */
 int resolved_arguments_initialize(void);
 
-/* False: NumPy has to read them, since they are few elements, unusual or wrong. */
-bool resolved_arguments_read(struct resolved_arguments *arguments, const struct call_table *table,
-                             PyObject *const *args, size_t count, PyObject *keywords);
+/* Both are false if NumPy has to read them, since they are few elements, unusual or wrong. First the inputs: */
+bool resolved_arguments_read_inputs(struct resolved_arguments *arguments,
+                                    const struct call_table *table, PyObject *const *args,
+                                    size_t count);
+bool resolved_arguments_read_others(struct resolved_arguments *arguments, PyObject *const *args,
+                                    size_t count, PyObject *keywords);
 
 #endif

@@ -107,6 +107,35 @@ static bool casts_are_usual(const struct resolved_arguments *arguments, int loop
     return true;
 }
 
+/* Of calls that fit NumPy's buffer, which it casts as a whole: whether this path takes less time. Loops of NumPy's must
+ * be handed whole operands, and nothing is looked for in these before. */
+static bool suits_few(const struct resolved_arguments *arguments)
+{
+    const struct call_table *table = arguments->table;
+    if (table->inputs > PIECES_MOST_INPUTS || table->operands != table->inputs + 1) {
+        return false;
+    }
+    const int loop = call_table_loop((struct call_table *)table, arguments->kind, NULL, NULL, NULL,
+                                     NPY_SAME_KIND_CASTING);
+    if (loop < 0 || table->loop[loop].engine.kernel != NULL) {
+        return loop >= 0;
+    }
+    const char *types = table->types + loop * table->operands;
+    npy_intp n = 0;
+    bool suits = true;
+    for (int i = 0; i < table->inputs && suits; i++) {
+        PyArrayObject *array = (PyArrayObject *)arguments->input[i];
+        const int kind = arguments->kind[i];
+        suits = types[i] == types[0] && (kind >= CALL_TYPES || is_of_dtype(kind, types[i]) ||
+                                         dtype_is_integer(kind) || kind == NPY_HALF);
+        if (PyArray_CheckExact(array) && PyArray_NDIM(array) > 0) {
+            suits = suits && PyArray_IS_C_CONTIGUOUS(array) && (n == 0 || n == PyArray_SIZE(array));
+            n = PyArray_SIZE(array);
+        }
+    }
+    return suits && dtype_of(types[0]).kind != 'c';
+}
+
 /* The row of the type table; -1 if NumPy is to find it, or says what is wrong. */
 static int find_loop(const struct resolved_arguments *arguments)
 {
@@ -296,9 +325,6 @@ static bool run_ranges(const struct resolved_arguments *arguments, int loop, PyO
         .operands.order = arguments->order,
         .n = size_of(arguments),
     };
-    if (ranged.n <= NPY_BUFSIZE || ranged.n <= private_buffer_size()) {
-        return false; /* which NumPy's iterator does not cut */
-    }
     ranged.threads = ranges_threads(ranged.engine, ranged.n);
     if (PyErr_Occurred()) {
         *result = NULL; /* a signal handler raised while it was asked */
@@ -327,7 +353,10 @@ bool resolved_call(const struct call_table *table, PyObject *const *args, size_t
 {
     struct resolved_arguments arguments;
     struct ufunc_call call;
-    if (!resolved_arguments_read(&arguments, table, args, count, keywords)) {
+    if (!resolved_arguments_read_inputs(&arguments, table, args, count) ||
+        (arguments.fits_buffer && !suits_few(&arguments)) ||
+        !resolved_arguments_read_others(&arguments, args, count, keywords)) {
+        PyErr_Clear();
         return false;
     }
     const int loop = find_loop(&arguments);
@@ -337,7 +366,7 @@ bool resolved_call(const struct call_table *table, PyObject *const *args, size_t
     if (fits_pieces(&arguments, loop, &call) && elementwise_call(&call, result)) {
         return true;
     }
-    const bool done = run_ranges(&arguments, loop, result);
+    const bool done = !arguments.fits_buffer && run_ranges(&arguments, loop, result);
     elementwise_calls.ranged += done;
     return done;
 }

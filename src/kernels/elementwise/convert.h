@@ -91,8 +91,9 @@ INLINE bool converts_quads(size_t size, size_t to_size, char to_kind)
     TO_FLOAT64(DO, op)                                                                             \
     TO_FLOAT32(DO, op)                                                                             \
     TO_UINT8(DO, op)                                                                               \
-    TO_UINT16(DO, op) TO_UINT32(DO, op) TO_UINT64(DO, op) SMALL_TO_TRUTH(DO, op)                   \
-        TO_COMPLEX(DO, op) TO_SMALLER(DO, op)
+    TO_UINT16(DO, op)                                                                              \
+    TO_UINT32(DO, op)                                                                              \
+    TO_UINT64(DO, op) SMALL_TO_TRUTH(DO, op) TO_COMPLEX(DO, op) TO_SMALLER(DO, op)
 #define ALL_CONVERSIONS(DO, op) MOST_CONVERSIONS(DO, op) LARGE_TO_TRUTH(DO, op)
 
 #define DEFINE(source, kind, type, target, to_kind, to_type, value, op)                            \
