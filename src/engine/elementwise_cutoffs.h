@@ -34,6 +34,8 @@ enum {
     JOIN_ROWS_BELOW_BYTES = 2048,
     JOIN_ROWS_BELOW_BYTES_IF_PACKED = 256, /* if an input must be packed anew for each tile */
     JOIN_ROWS_BELOW_BYTES_IF_CONVERTED = 1024,
+    /* A row that fewer ones repeat is as good as converted for each of them. */
+    LEAST_REPETITIONS = 8,
     /* If one is gathered beside another that is converted. Smaller items are worth as much as converted ones:
      * vectors hold many of them. */
     JOIN_ROWS_BELOW_BYTES_IF_GATHERED = 512,

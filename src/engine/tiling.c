@@ -108,9 +108,12 @@ static bool is_joined(const struct nested *nested, int operand)
  * longer. */
 static ptrdiff_t longest_packed(const struct tiling *tiling)
 {
-    bool converts = tiling->nested->is_masked;
+    const struct nested *nested = tiling->nested;
+    const bool has_few_rows = nested->axis[nested->axes - 2].n < LEAST_REPETITIONS;
+    bool converts = nested->is_masked;
     for (int in = 0; in < tiling->loop->inputs; in++) {
-        converts = converts || (tiling->nested->convert[in] != NULL && !tiling->packed[in]);
+        const bool is_packed = tiling->packed[in] && !(tiling->packed_once[in] && has_few_rows);
+        converts = converts || (nested->convert[in] != NULL && !is_packed);
     }
     return converts ? JOIN_ROWS_BELOW_BYTES_IF_CONVERTED : JOIN_ROWS_BELOW_BYTES_IF_PACKED;
 }
