@@ -252,6 +252,17 @@ INLINE int any_of_met(const char *b, const ptrdiff_t *met)
     return b[met[0]] | b[met[1]] | b[met[2]] | b[met[3]];
 }
 
+/* Whether a row of a and one column meet in the first few elements, which mostly decide. */
+INLINE bool meet_at_once(const struct product *x, const char *a)
+{
+    const char *b = x->b.data;
+    int any = 0;
+    for (ptrdiff_t k = 0; k < FIRST_MET && x->k >= FIRST_MET; k++) {
+        any |= (a[k * x->a.column_step] != 0) & (b[k * x->b.row_step] != 0);
+    }
+    return any != 0;
+}
+
 /* Columns of a row of c in which nothing true has been found so far. */
 struct undecided {
     ptrdiff_t count;
@@ -435,6 +446,8 @@ INLINE void direct_one(const struct product *x)
             narrow_row(x, a, c);
         } else if (is_contiguous) {
             row_of_dots(x, a, c);
+        } else if (x->n == 1 && meet_at_once(x, a)) {
+            *c = 1;
         } else {
             row_of_any(x, a, c);
         }
