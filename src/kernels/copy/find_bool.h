@@ -134,6 +134,17 @@ static inline struct true_bools count_true(const char *mask, ptrdiff_t step, ptr
         found.count += sum_of_bytes(count);
         found.runs += sum_of_bytes(runs);
     }
+    if (step == 1 && i < n && i > 0) { /* those that are left, at the end of a vector */
+        static const bool_vector lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+        bool_vector these, before;
+        memcpy(&these, mask + n - WIDTH, WIDTH);
+        memcpy(&before, mask + n - WIDTH - 1, WIDTH);
+        const bool_vector is_left = (bool_vector)(lane >= (uint8_t)(WIDTH - (n - i)));
+        const bool_vector is_true = (bool_vector)(these != 0) & is_left;
+        found.count += sum_of_bytes(-is_true);
+        found.runs += sum_of_bytes(-(is_true & (bool_vector)(before == 0)));
+        return found;
+    }
     bool was_true = i > 0 && mask[i - 1] != 0;
     for (; i < n; i++) {
         const bool is_true = mask[i * step] != 0;
