@@ -136,6 +136,7 @@ def test_calls_are_ours(threads):
         lambda of: of.add(x.astype("i2"), np.int8(3)),
         lambda of: of.subtract(x.astype("i1"), x.astype("d").reshape(3, -1)[:, None, :1]),
         lambda of: of.sqrt(x.astype("i")),
+        lambda of: of.add(x.reshape(100, 300) * 0.5, x.astype("f")[:600:2]),
         lambda of: of.arctan2(x, x.astype("f")),
     )
     for number, case in enumerate(cases):
@@ -218,7 +219,10 @@ def test_signaling_nans_are_reported_as_by_numpy(n):
     calls = [(a, b) for a in (signaling, quiet, half) for b in (ones, *matrices)]
     calls += [(a[:1, None][0], b) for a, b in calls] + [(a[0, ...], ones) for a, _ in calls]
     calls += [(np.repeat(signaling, 2)[::2], ones), (signaling[::-1], ones)]
-    calls += [(np.repeat(signaling, 2).view("F"), ones), (signaling[: n // 2 * 2].view("F"), 1j)]
+    calls += [(np.repeat(signaling, 2).view("F"), ones)]
+    calls += [
+        (np.ones((40, n)) + 0j, np.repeat(row, 4).view("F")[::2]) for row in (signaling, quiet)
+    ]
     calls += [(signaling.reshape(-1, 1), ones[:, None])]
     for name in "add", "less", "multiply":
         for number, operands in enumerate(calls):

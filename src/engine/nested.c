@@ -351,7 +351,8 @@ static void run_tiles(void *context, struct chunks *chunks)
     workspace_give_back(workspace);
 }
 
-/* Whether a kernel converts what it gets of an input; the next best is that pieces of it are converted before. */
+/* Whether a kernel takes an input: converts it, as it lies contiguous in memory or is packed; or gets it as the loop
+ * would, for which pieces of it may be converted before. */
 static bool suits_mixed(const struct tiling *tiling, const struct mixed_kernel *kernel, int in,
                         ptrdiff_t step)
 {
@@ -364,8 +365,8 @@ static bool suits_mixed(const struct tiling *tiling, const struct mixed_kernel *
             nested->axis[nested->axes - 1].step[in] == (ptrdiff_t)nested->stored_size[in]);
 }
 
-/* The kernel that converts one input or both, if there is one for these steps, which are those of the loop's elements
- * where something is packed or converted; NULL: there is none. */
+/* The kernel that converts one input or both; NULL: there is none. `step` is that of the loop's elements where an
+ * operand is packed or converted. */
 static const struct mixed_kernel *find_mixed(const struct tiling *tiling, const ptrdiff_t step[])
 {
     const struct elementwise *loop = tiling->loop;
@@ -382,7 +383,7 @@ static const struct mixed_kernel *find_mixed(const struct tiling *tiling, const 
     return row->cached != NULL ? row : NULL;
 }
 
-/* The kernel for the steps that the rows of tiles have. */
+/* The kernel for the steps that the rows of tiles have; from now on, nothing else converts what it does. */
 static elementwise_kernel *choose_kernel(const struct tiled_call *call, struct nested *nested)
 {
     const struct tiling *tiling = &call->tiling;

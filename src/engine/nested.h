@@ -4,7 +4,7 @@
 
 #include "nested_operands.h"
 
-/* Computes all elements, in any order, on several threads where that pays; reorders `nested`. Every output
+/* Computes all elements, in any order, on several threads where that pays; changes `nested`. Every output
  * element must coincide exactly with those of its inputs or share no byte with any. For loops with a
  * kernel, or exact ones, whose results do not depend on steps; others may have one axis, and get
  * contiguous or repeated elements. */

@@ -10,7 +10,7 @@ enum { NESTED_MOST_AXES = 64 };
  * step 0 there. */
 struct nested {
     char *data[PIECES_MOST_OPERANDS];
-    /* Operands of another dtype than the loop's; NULL: of the loop's, or a mask. */
+    /* Operands of another dtype than the loop's; NULL: of the loop's, converted by the kernel, or a mask. */
     convert_elements *convert[PIECES_MOST_OPERANDS];
     size_t stored_size[PIECES_MOST_OPERANDS]; /* bytes of an element where the operand lies */
     bool is_masked;     /* elements whose mask, a bool, is false are neither computed nor written */

@@ -13,7 +13,7 @@ enum {
 struct pieces {
     const struct elementwise *loop;
     elementwise_kernel *kernel; /* NULL: the inner loop */
-    /* Operands of another dtype than the loop's; NULL: of the loop's. */
+    /* Operands of another dtype than the loop's; NULL: of the loop's, or converted by the kernel. */
     convert_elements *convert[PIECES_MOST_OPERANDS];
     size_t out_size; /* bytes of an element of the output, which is not masked if it is converted */
     bool is_masked;  /* elements whose mask, a bool, is false are neither computed nor written */

@@ -34,13 +34,14 @@ static bool is_undefined(int from, int to)
     return !dtype_is_integer(from) && dtype_is_integer(to) && to != NPY_BOOL;
 }
 
-/* NaNs; without a branch, so that the loop becomes one of vectors. */
-static bool has_signaling(const uint32_t floats[], npy_intp n)
+/* NaNs of 32 bits; without a branch, so that the loop becomes one of vectors where `step` is a constant. */
+static inline bool has_signaling(const char *data, npy_intp step, npy_intp n)
 {
     enum { WITHOUT_SIGN = 0x7fffffff, FIRST = 0x7f800001, QUIET = 0x7fc00000 };
     unsigned any = 0;
     for (npy_intp i = 0; i < n; i++) {
-        any |= (floats[i] & WITHOUT_SIGN) - FIRST < QUIET - FIRST;
+        const uint32_t bits = *(const uint32_t *)(data + i * step) & WITHOUT_SIGN;
+        any |= bits - FIRST < QUIET - FIRST;
     }
     return any != 0;
 }
@@ -52,8 +53,8 @@ static size_t size_of_part(struct dtype dtype)
 
 /* Whether a cast raises flags that NumPy reports as those of a cast, since it comes before the loop: arrays of up to
  * one axis that fit its buffer are cast as a whole. Only floats that become longer ones do, by signaling NaNs; those
- * of half precision are converted without flags. */
-static bool is_raised_by_cast(PyArrayObject *array, int to)
+ * of half precision are converted without flags. In short calls it takes too long to look at floats one by one. */
+static bool is_raised_by_cast(PyArrayObject *array, int to, bool is_short)
 {
     const int type = PyArray_TYPE(array);
     const struct dtype from = dtype_of(type);
@@ -62,11 +63,17 @@ static bool is_raised_by_cast(PyArrayObject *array, int to)
         n > private_buffer_size() || size_of_part(from) == size_of_part(dtype_of(to))) {
         return false;
     }
-    if (size_of_part(from) != sizeof(npy_float) || !array_is_plain(array) ||
-        !PyArray_IS_C_CONTIGUOUS(array)) {
+    const npy_intp size = sizeof(npy_float), parts = PyArray_ITEMSIZE(array) / size;
+    if (size_of_part(from) != sizeof(npy_float) || !array_is_plain(array)) {
         return true; /* for all we know */
     }
-    return has_signaling(PyArray_DATA(array), PyArray_NBYTES(array) / (npy_intp)sizeof(npy_float));
+    const char *data = PyArray_DATA(array);
+    if (PyArray_IS_C_CONTIGUOUS(array)) {
+        return has_signaling(data, sizeof(npy_float), n * parts);
+    }
+    const npy_intp step = PyArray_STRIDE(array, 0);
+    return is_short || has_signaling(data, step, n) ||
+           (parts > 1 && has_signaling(data + size, step, n));
 }
 
 /* Casts that may raise flags: of whole operands NumPy does so in other words; and some of its loops clear what
@@ -86,7 +93,8 @@ static bool casts_are_usual(const struct resolved_arguments *arguments, int loop
         Py_DECREF(to);
         if (!usual ||
             (arguments->kind[i] < CALL_TYPES && is_undefined(arguments->kind[i], types[i])) ||
-            (PyArray_CheckExact(input) && is_raised_by_cast((PyArrayObject *)input, types[i]))) {
+            (PyArray_CheckExact(input) &&
+             is_raised_by_cast((PyArrayObject *)input, types[i], arguments->fits_buffer))) {
             return false;
         }
     }

@@ -45,6 +45,7 @@
 #define repeated JOIN(repeated, DTYPE)
 #define run JOIN(run, DTYPE)
 #define run_mixed JOIN(run_mixed, DTYPE)
+#define mixed_input JOIN(mixed_input, DTYPE)
 
 typedef ELEMENT element;
 typedef ELEMENT vector __attribute__((vector_size(BYTES)));
@@ -301,6 +302,7 @@ static const struct kernel JOIN(rows, DTYPE)[] = {
 #undef repeated
 #undef run
 #undef run_mixed
+#undef mixed_input
 #undef MIXED_WITH
 #undef MIXED_PAIRS
 #undef DTYPE

@@ -54,14 +54,14 @@ INLINE vector JOIN(vector_of_same, DTYPE)(const char *from)
     return v;
 }
 
-/* An input as it is loaded; if it is one element of the kernel's dtype, that is read again and again. */
-#define mixed_input JOIN(mixed_input, DTYPE)
+/* How an input is loaded. */
 struct mixed_input {
     ptrdiff_t size; /* bytes of an element */
     element (*element_of)(const char *);
     vector (*vector_of)(const char *);
 };
 
+/* Whether it is one element, of the kernel's dtype, which is read again and again. */
 INLINE bool JOIN(is_one, DTYPE)(const struct mixed_input *input, ptrdiff_t step)
 {
     return step == 0 && input->vector_of == JOIN(vector_of_same, DTYPE);
