@@ -220,9 +220,9 @@ def test_signaling_nans_are_reported_as_by_numpy(n):
     calls += [(a[:1, None][0], b) for a, b in calls] + [(a[0, ...], ones) for a, _ in calls]
     calls += [(np.repeat(signaling, 2)[::2], ones), (signaling[::-1], ones)]
     calls += [(np.repeat(signaling, 2).view("F"), ones)]
-    calls += [
-        (np.ones((40, n)) + 0j, np.repeat(row, 4).view("F")[::2]) for row in (signaling, quiet)
-    ]
+    rows = signaling, quiet
+    calls += [(np.ones((40, n)) + 0j, np.repeat(row, 4).view("F")[::2]) for row in rows]
+    calls += [(np.ones((40, n)), np.repeat(row, 2)[::2]) for row in rows]
     calls += [(signaling.reshape(-1, 1), ones[:, None])]
     for name in "add", "less", "multiply":
         for number, operands in enumerate(calls):
