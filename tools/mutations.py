@@ -320,6 +320,16 @@ MUTATIONS = {
         "if (!usual ||",
         "if (false ||",
     ),
+    "ends of mixed rows": (
+        "src/kernels/elementwise/mixed_template.h",
+        "if (k < n) {",
+        "if (k + 1 < n) {",
+    ),
+    "signaling NaNs of stepped rows": (
+        "src/numpy/resolved_call.c",
+        "return is_short || has_signaling(data, step, n) ||",
+        "return is_short || has_signaling(data, step, 0) ||",
+    ),
     "order of converted integers": (
         "src/numpy/elementwise_call.c",
         "!(row->converts && out == NULL &&",

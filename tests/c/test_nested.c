@@ -2,6 +2,7 @@
 #include "engine/elementwise.h"
 #include "engine/nested.h"
 #include "expect.h"
+#include "kernels/copy/find_bool.h"
 #include "kernels/copy/stream_copy.h"
 #include "kernels/copy/tile_pack.h"
 #include "threads/limit.h"
@@ -246,6 +247,26 @@ static void test_pack(size_t size)
     free(before);
 }
 
+/* What is counted decides how masks are applied, not what comes out. */
+static void test_count_true(void)
+{
+    const ptrdiff_t n = (ptrdiff_t)random_below(600), step = 1 + (ptrdiff_t)random_below(2);
+    const size_t falses = random_below(4);
+    char *mask = filled((size_t)(n * step));
+    struct true_bools expected = {0, 0};
+    for (ptrdiff_t i = 0; i < n; i++) {
+        char *one = mask + i * step;
+        *one = random_below(4) >= falses;
+        expected.count += *one;
+        expected.runs += *one != 0 && (i == 0 || one[-step] == 0);
+    }
+    const struct true_bools found = count_true(mask, step, n);
+    expect(found.count == expected.count && found.runs == expected.runs,
+           "%td bools of step %td: %td true in %td runs, not %td in %td", n, step, found.count,
+           found.runs, expected.count, expected.runs);
+    free(mask);
+}
+
 static void test_copy(void)
 {
     const size_t bytes = random_below(600), skew = random_below(64);
@@ -342,6 +363,7 @@ int main(void)
             test_random_call(sizes[i % 4]);
             test_pack(sizes[i % 5]);
             test_copy();
+            test_count_true();
         }
     }
     for (int i = 0; i < 4; i++) {
