@@ -115,6 +115,9 @@ static bool casts_are_usual(const struct resolved_arguments *arguments, int loop
     return true;
 }
 
+/* Of an operand; what it takes NumPy to cast less is not worth it. `python benchmarks/random_calls.py` */
+enum { LEAST_CAST_BYTES = 4096 };
+
 /* Of calls that fit NumPy's buffer, which it casts as a whole: whether this path takes less time. Loops of NumPy's must
  * be handed whole operands, and nothing is looked for in these before. */
 static bool suits_few(const struct resolved_arguments *arguments)
@@ -141,7 +144,8 @@ static bool suits_few(const struct resolved_arguments *arguments)
             n = PyArray_SIZE(array);
         }
     }
-    return suits && dtype_of(types[0]).kind != 'c';
+    const struct dtype dtype = dtype_of(types[0]);
+    return suits && dtype.kind != 'c' && n * (npy_intp)dtype.size >= LEAST_CAST_BYTES;
 }
 
 /* The row of the type table; -1 if NumPy is to find it, or says what is wrong. */
