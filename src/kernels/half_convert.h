@@ -63,24 +63,17 @@ INLINE void halves_to_floats(const uint16_t *from, float *to)
 #endif
 }
 
-/* 4 or 8 of them where there are instructions; these raise a flag for signaling NaNs, as what is computed with them
- * does. */
+#if defined(__F16C__)
+/* 4 or 8 of them, which raises a flag for signaling NaNs, as what is computed with them does. */
 INLINE void few_halves_to_floats(const uint16_t *from, float *to, int n)
 {
-#if defined(__F16C__)
     if (n == 8) {
         _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_loadu_si128((const void *)from)));
-        return;
-    }
-    if (n == 4) {
+    } else {
         _mm_storeu_ps(to, _mm_cvtph_ps(_mm_loadl_epi64((const void *)from)));
-        return;
-    }
-#endif
-    for (int i = 0; i < n; i++) {
-        to[i] = half_to_float(from[i]);
     }
 }
+#endif
 
 /* Rounds any float. The flags that NumPy raises are collected in `flags`: raising one takes ten times as
  * long as the conversion. */
