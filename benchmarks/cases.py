@@ -177,6 +177,8 @@ def _all():
     for output, targets in (("out=", {}), ("new", FRESH)):
         yield Case("add", "contiguous", "f", (3 * 10**7,), output, targets)
     for dtype, other in CONVERTED_PAIRS:
+        for n in (1000, 8000):
+            yield Case("add", "contiguous", dtype, (n,), other=other)
         for n in (10**6, 10**7):
             yield Case("add", "contiguous", dtype, (n,), targets=CONVERTED, other=other)
             yield Case("add", "contiguous", dtype, (n,), "new", CONVERTED_FRESH, other=other)
