@@ -322,8 +322,8 @@ MUTATIONS = {
     ),
     "ends of mixed rows": (
         "src/kernels/elementwise/mixed_template.h",
-        "if (k < n) {",
-        "if (k + 1 < n) {",
+        "memcpy(out + end * size, &last, sizeof last);",
+        "memcpy(out + end * size, &last, sizeof last - sizeof(element));",
     ),
     "signaling NaNs of stepped rows": (
         "src/numpy/resolved_call.c",

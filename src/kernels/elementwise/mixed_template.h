@@ -101,15 +101,24 @@ INLINE void run_mixed(char *const data[], const ptrdiff_t step[], ptrdiff_t n, b
         b_all = splat(b->element_of(b_next));
         b_next = (const char *)&b_all;
     }
-    const vector last = vector_value(a->vector_of(a_next + (end - k) * a_step),
-                                     b->vector_of(b_next + (end - k) * b_step));
+    vector last;
+    if (!is_long) {
+        last =
+            vector_value(a->vector_of(a_next + end * a_step), b->vector_of(b_next + end * b_step));
+    }
     for (; k <= end; k += lanes) {
         store(out + k * size, vector_value(a->vector_of(a_next), b->vector_of(b_next)), stream);
         a_next += lanes * a_step;
         b_next += lanes * b_step;
     }
-    if (k < n) {
+    if (!is_long) {
         memcpy(out + end * size, &last, sizeof last);
+        return;
+    }
+    for (; k < n; k++) {
+        *(element *)(out + k * size) = value(a->element_of(a_next), b->element_of(b_next));
+        a_next += a_is_one ? 0 : a_step;
+        b_next += b_is_one ? 0 : b_step;
     }
 }
 
