@@ -217,7 +217,7 @@ def test_signaling_nans_are_reported_as_by_numpy(n):
     ones = np.ones(n)
     matrices = [np.ones((3, n)), np.ones((n, 3)).T]
     calls = [(a, b) for a in (signaling, quiet, half) for b in (ones, *matrices)]
-    calls += [(a[:1, None][0], b) for a, b in calls] + [(a[0, ...], ones) for a, _ in calls]
+    calls += [(a[:1], b) for a, b in calls] + [(a[0, ...], ones) for a, _ in calls]
     calls += [(np.repeat(signaling, 2)[::2], ones), (signaling[::-1], ones)]
     calls += [(np.repeat(signaling, 2).view("F"), ones)]
     rows = signaling, quiet

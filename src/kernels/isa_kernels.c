@@ -13,7 +13,7 @@ static const struct kernel *const rows[] = {NULL};
 #include "kernels/elementwise/convert.h"
 
 #define DTYPE uint8
-#define MIXED_WITH MIXED_UINT8
+#define MIXED_WITH TO_UINT8
 #define CLASS INTEGER
 #define KIND 'i'
 #define ELEMENT uint8_t
@@ -21,7 +21,7 @@ static const struct kernel *const rows[] = {NULL};
 #include "kernels/elementwise/binary_template.h"
 
 #define DTYPE uint16
-#define MIXED_WITH MIXED_UINT16
+#define MIXED_WITH TO_UINT16
 #define MIXED_PAIRS PAIRS_UINT16
 #define CLASS INTEGER
 #define KIND 'i'
@@ -30,7 +30,7 @@ static const struct kernel *const rows[] = {NULL};
 #include "kernels/elementwise/binary_template.h"
 
 #define DTYPE uint32
-#define MIXED_WITH MIXED_UINT32
+#define MIXED_WITH TO_UINT32
 #define MIXED_PAIRS PAIRS_UINT32
 #define CLASS INTEGER
 #define KIND 'i'
@@ -39,7 +39,7 @@ static const struct kernel *const rows[] = {NULL};
 #include "kernels/elementwise/binary_template.h"
 
 #define DTYPE uint64
-#define MIXED_WITH MIXED_UINT64
+#define MIXED_WITH TO_UINT64
 #define MIXED_PAIRS PAIRS_UINT64
 #define CLASS INTEGER
 #define KIND 'i'

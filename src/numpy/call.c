@@ -12,12 +12,13 @@
 #include "policy_in_use.h"
 #include "resolved_arguments.h"
 #include "resolved_call.h"
+
+#include "engine/elementwise_cutoffs.h"
 #include "threads/limit.h"
 
 enum {
     LEAST_MASKED_ELEMENTS = 1024, /* outputs of fewer are left to NumPy */
-    MOST_SHORT_ELEMENTS = 8192,   /* of which no run is worth threads, */
-    MOST_TINY_ELEMENTS = 1024,    /* or none of all */
+    MOST_SHORT_ELEMENTS = 8192,   /* of which no run is worth threads */
 };
 
 static PyObject *out_keyword, *where_keyword;
@@ -161,7 +162,7 @@ bool call_suits_original(const struct call_table *table, PyObject *const *args, 
         !(is_masked || (!has_others && lacks_kernel(table, args)))) {
         return false;
     }
-    const npy_intp most = is_masked ? MOST_SHORT_ELEMENTS : MOST_TINY_ELEMENTS;
+    const npy_intp most = is_masked ? MOST_SHORT_ELEMENTS : TINY_BELOW_ELEMENTS;
     const bool by_threads = threads_limit().threads > 1;
     bool suits = true;
     for (Py_ssize_t i = 0; i < positional + named && suits; i++) {

@@ -190,10 +190,8 @@ bool resolved_arguments_read_others(struct resolved_arguments *arguments, PyObje
 {
     const bool is_one = keywords != NULL && PyTuple_GET_SIZE(keywords) == 1;
     const bool is_only_out = is_one && PyTuple_GET_ITEM(keywords, 0) == keyword_names[OUT];
-    if (arguments->fits_buffer && keywords != NULL && !is_only_out) {
-        return false;
-    }
-    const bool are_read = read_keywords(arguments, args, PyVectorcall_NARGS(count), keywords);
+    const bool are_read = (keywords == NULL || is_only_out || !arguments->fits_buffer) &&
+                          read_keywords(arguments, args, PyVectorcall_NARGS(count), keywords);
     PyErr_Clear();
     return are_read;
 }

@@ -368,7 +368,6 @@ bool resolved_call(const struct call_table *table, PyObject *const *args, size_t
     if (!resolved_arguments_read_inputs(&arguments, table, args, count) ||
         (arguments.fits_buffer && !suits_few(&arguments)) ||
         !resolved_arguments_read_others(&arguments, args, count, keywords)) {
-        PyErr_Clear();
         return false;
     }
     const int loop = find_loop(&arguments);

@@ -464,10 +464,10 @@ static const struct element_conversion *find_conversion(const struct kernels *ke
                                                         convert_elements *convert)
 {
     const struct element_conversion *row = kernels->conversions;
-    while (convert != NULL && row->convert != NULL && row->convert != convert) {
+    while (row->convert != NULL && row->convert != convert) {
         row++;
     }
-    return convert != NULL && row->convert == convert ? row : NULL;
+    return row->convert != NULL ? row : NULL;
 }
 
 /* An element as the kernel computes it. */

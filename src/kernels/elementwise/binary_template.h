@@ -6,7 +6,7 @@
  *   BYTES, WIDE_VECTOR                 size of a vector as stored, and the type that computes it
  *   WIDEN, NARROW and their _VECTOR    from stored to computed, and back
  *   RAISE and RAISE_VECTOR             raise flags that neither arithmetic nor NARROW does
- * and, where there are kernels of mixed dtypes:
+ * and, for kernels of mixed dtypes, which there are if HAS_MIXED is defined:
  *   MIXED_WITH(DO, op)                 what is converted to the dtype, a list as in convert.h
  *   MIXED_PAIRS(DO, op)                of these, inputs that are both converted: DO(its source, type, the
  *                                      other's source, type, op) */
@@ -25,6 +25,10 @@
 #define RAISE_VECTOR(op, a, b, value) (void)0
 #endif
 
+#ifndef HAS_MIXED
+#undef MIXED_WITH
+#undef MIXED_PAIRS
+#endif
 #ifndef MIXED_WITH
 #define MIXED_WITH(DO, op)
 #endif

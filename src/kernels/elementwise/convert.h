@@ -23,42 +23,29 @@ INLINE bool converts_quads(size_t size, size_t to_size, char to_kind)
 
 /* What is converted to what: DO(source, its kind, its type, target, its kind, its type, value of x, op), where
  * `op` is what the list was given. Kinds are those of dtypes; integers as targets are modulo 2^n. */
+#define BYTES_TO(DO, target, to_kind, to_type, of_truth, op)                                       \
+    DO(truth, 'b', uint8_t, target, to_kind, to_type, of_truth, op)                                \
+    DO(int8, 'i', int8_t, target, to_kind, to_type, x, op)                                         \
+    DO(uint8, 'u', uint8_t, target, to_kind, to_type, x, op)
+#define SHORTS_TO(DO, target, to_kind, to_type, of_truth, op)                                      \
+    BYTES_TO(DO, target, to_kind, to_type, of_truth, op)                                           \
+    DO(int16, 'i', int16_t, target, to_kind, to_type, x, op)                                       \
+    DO(uint16, 'u', uint16_t, target, to_kind, to_type, x, op)
 #define INTEGERS_TO_FLOAT64(DO, op)                                                                \
-    DO(truth, 'b', uint8_t, float64, 'f', double, truth(x), op)                                    \
-    DO(int8, 'i', int8_t, float64, 'f', double, x, op)                                             \
-    DO(int16, 'i', int16_t, float64, 'f', double, x, op)                                           \
+    SHORTS_TO(DO, float64, 'f', double, truth(x), op)                                              \
     DO(int32, 'i', int32_t, float64, 'f', double, x, op)                                           \
     DO(int64, 'i', int64_t, float64, 'f', double, double_of_int64(x), op)                          \
-    DO(uint8, 'u', uint8_t, float64, 'f', double, x, op)                                           \
-    DO(uint16, 'u', uint16_t, float64, 'f', double, x, op)                                         \
     DO(uint32, 'u', uint32_t, float64, 'f', double, double_of_uint32(x), op)                       \
     DO(uint64, 'u', uint64_t, float64, 'f', double, double_of_uint64(x), op)
 #define TO_FLOAT64(DO, op)                                                                         \
     INTEGERS_TO_FLOAT64(DO, op) DO(float32, 'f', float, float64, 'f', double, x, op)
-#define TO_FLOAT32(DO, op)                                                                         \
-    DO(truth, 'b', uint8_t, float32, 'f', float, truth(x), op)                                     \
-    DO(int8, 'i', int8_t, float32, 'f', float, x, op)                                              \
-    DO(int16, 'i', int16_t, float32, 'f', float, x, op)                                            \
-    DO(uint8, 'u', uint8_t, float32, 'f', float, x, op)                                            \
-    DO(uint16, 'u', uint16_t, float32, 'f', float, x, op)
+#define TO_FLOAT32(DO, op) SHORTS_TO(DO, float32, 'f', float, truth(x), op)
 #define TO_UINT8(DO, op) DO(truth, 'b', uint8_t, uint8, 'i', uint8_t, x != 0, op)
-#define TO_UINT16(DO, op)                                                                          \
-    DO(truth, 'b', uint8_t, uint16, 'i', uint16_t, x != 0, op)                                     \
-    DO(int8, 'i', int8_t, uint16, 'i', uint16_t, x, op)                                            \
-    DO(uint8, 'u', uint8_t, uint16, 'i', uint16_t, x, op)
-#define TO_UINT32(DO, op)                                                                          \
-    DO(truth, 'b', uint8_t, uint32, 'i', uint32_t, x != 0, op)                                     \
-    DO(int8, 'i', int8_t, uint32, 'i', uint32_t, x, op)                                            \
-    DO(int16, 'i', int16_t, uint32, 'i', uint32_t, x, op)                                          \
-    DO(uint8, 'u', uint8_t, uint32, 'i', uint32_t, x, op)                                          \
-    DO(uint16, 'u', uint16_t, uint32, 'i', uint32_t, x, op)
+#define TO_UINT16(DO, op) BYTES_TO(DO, uint16, 'i', uint16_t, x != 0, op)
+#define TO_UINT32(DO, op) SHORTS_TO(DO, uint32, 'i', uint32_t, x != 0, op)
 #define TO_UINT64(DO, op)                                                                          \
-    DO(truth, 'b', uint8_t, uint64, 'i', uint64_t, x != 0, op)                                     \
-    DO(int8, 'i', int8_t, uint64, 'i', uint64_t, x, op)                                            \
-    DO(int16, 'i', int16_t, uint64, 'i', uint64_t, x, op)                                          \
+    SHORTS_TO(DO, uint64, 'i', uint64_t, x != 0, op)                                               \
     DO(int32, 'i', int32_t, uint64, 'i', uint64_t, x, op)                                          \
-    DO(uint8, 'u', uint8_t, uint64, 'i', uint64_t, x, op)                                          \
-    DO(uint16, 'u', uint16_t, uint64, 'i', uint64_t, x, op)                                        \
     DO(uint32, 'u', uint32_t, uint64, 'i', uint64_t, x, op)
 /* Logical operations cast inputs of two dtypes to bools. */
 #define SMALL_TO_TRUTH(DO, op)                                                                     \
@@ -288,10 +275,9 @@ static const struct element_conversion conversions[] = {
 
 /* Vectors of 16 bytes hold few elements that are put together one by one: pieces took a fraction of the time. */
 #if defined(__AVX2__) && defined(__F16C__)
-#define MIXED_UINT8 TO_UINT8
-#define MIXED_UINT16 TO_UINT16
-#define MIXED_UINT32 TO_UINT32
-#define MIXED_UINT64 TO_UINT64
+#define HAS_MIXED
+#endif
+
 #define MIXED_FLOAT32(DO, op)                                                                      \
     TO_FLOAT32(DO, op) DO(float16, 'f', uint16_t, float32, 'f', float, half_to_float(x), op)
 #define MIXED_FLOAT64(DO, op)                                                                      \
@@ -306,16 +292,3 @@ static const struct element_conversion conversions[] = {
     EITHER_FIRST(DO, int32, int32_t, float32, float, op)                                           \
     EITHER_FIRST(DO, int64, int64_t, float32, float, op)                                           \
     EITHER_FIRST(DO, uint32, uint32_t, float32, float, op)
-#else
-#define NOTHING_MIXED(DO, op)
-#define MIXED_UINT8 NOTHING_MIXED
-#define MIXED_UINT16 NOTHING_MIXED
-#define MIXED_UINT32 NOTHING_MIXED
-#define MIXED_UINT64 NOTHING_MIXED
-#define MIXED_FLOAT32 NOTHING_MIXED
-#define MIXED_FLOAT64 NOTHING_MIXED
-#define PAIRS_UINT16 NOTHING_MIXED
-#define PAIRS_UINT32 NOTHING_MIXED
-#define PAIRS_UINT64 NOTHING_MIXED
-#define PAIRS_FLOAT64 NOTHING_MIXED
-#endif
