@@ -380,20 +380,33 @@ static void order_axes_by_length(struct nested *nested, int out)
     }
 }
 
-/* Whether tiles or their rows are so small that a strided loop along the longest axis takes less time. */
+/* What a strided loop along the longest axis takes for so many elements. */
+static ptrdiff_t strided_ns(const struct nested *nested, ptrdiff_t elements)
+{
+    return elements + INNER_LOOP_NS * elements / nested->axis[longest_axis(nested)].n;
+}
+
+/* Whether tiles or their rows are so small that such a loop takes less time. */
 static bool tiles_are_small(const struct tiling *tiling)
 {
-    const ptrdiff_t elements = tiling_elements(tiling);
     const ptrdiff_t calls = tiling->planes_apart ? tiling->planes
                             : tiling->joined     ? 1
                                                  : tiling->planes * tiling->rows;
-    const ptrdiff_t longest = tiling->nested->axis[longest_axis(tiling->nested)].n;
     bool packs = false;
     for (int op = 0; op < nested_operands(tiling->loop, tiling->nested); op++) {
         packs = packs || (tiling->packed[op] && !tiling->packed_once[op]);
     }
     return (packs ? PACKED_TILE_NS : TILE_NS) + INNER_LOOP_NS * calls >
-           elements + INNER_LOOP_NS * elements / longest;
+           strided_ns(tiling->nested, tiling_elements(tiling));
+}
+
+static ptrdiff_t all_elements(const struct nested *nested)
+{
+    ptrdiff_t elements = 1;
+    for (int i = 0; i < nested->axes; i++) {
+        elements *= nested->axis[i].n;
+    }
+    return elements;
 }
 
 void tiling_make(struct elementwise *loop, struct nested *nested, struct tiling *tiling)
@@ -408,6 +421,12 @@ void tiling_make(struct elementwise *loop, struct nested *nested, struct tiling 
     nested->axes += missing;
     tiling->loop = loop;
     tiling->nested = nested;
+    if (strided_ns(nested, all_elements(nested)) < PACKED_TILE_NS) {
+        /* Looking for anything better takes longer. */
+        order_axes_by_length(nested, loop->inputs);
+        cut_into_tiles(tiling, nested, false);
+        return;
+    }
     order_axes_by_output(nested, loop->inputs);
     const int across = order_axes_by_input(loop, nested);
     cut_into_tiles(tiling, nested, true);

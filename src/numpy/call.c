@@ -19,6 +19,7 @@
 enum {
     LEAST_MASKED_ELEMENTS = 1024, /* outputs of fewer are left to NumPy */
     MOST_SHORT_ELEMENTS = 8192,   /* of which no run is worth threads */
+    FEW_MASKED_ELEMENTS = 128,    /* whose runs cost less than to ask for the original */
 };
 
 static PyObject *out_keyword, *where_keyword;
@@ -60,7 +61,7 @@ static bool read_keywords(PyObject *const *args, Py_ssize_t positional, PyObject
     const Py_ssize_t named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
     *out = positional > inputs ? args[inputs] : NULL;
     *mask = NULL;
-    if (positional < inputs || positional > inputs + 1 - table->warns_of_third) {
+    if (positional > inputs + 1 - table->warns_of_third) {
         return false;
     }
     for (Py_ssize_t i = 0; i < named; i++) {
@@ -87,7 +88,7 @@ static bool is_usual_mask(PyObject *mask, PyObject *out)
 {
     return out != NULL && PyArray_CheckExact(mask) &&
            PyArray_TYPE((PyArrayObject *)mask) == NPY_BOOL &&
-           PyArray_SIZE((PyArrayObject *)out) >= LEAST_MASKED_ELEMENTS;
+           array_size((PyArrayObject *)out) >= LEAST_MASKED_ELEMENTS;
 }
 
 static bool read_inputs(struct ufunc_call *call, PyObject *const *args)
@@ -123,10 +124,12 @@ static bool read_operands(struct ufunc_call *call, PyObject *const *args, size_t
                           PyObject *keywords)
 {
     const int inputs = call->table->inputs;
+    const Py_ssize_t positional = PyVectorcall_NARGS(count);
     PyObject *out, *mask;
-    if (!read_keywords(args, PyVectorcall_NARGS(count), keywords, call->table, &out, &mask) ||
-        (mask != NULL && (call->table->is_product || !is_usual_mask(mask, out))) ||
-        !read_inputs(call, args)) {
+    /* The inputs first: most of the calls that are not like this one have several dtypes. */
+    if (positional < inputs || !read_inputs(call, args) ||
+        !read_keywords(args, positional, keywords, call->table, &out, &mask) ||
+        (mask != NULL && (call->table->is_product || !is_usual_mask(mask, out)))) {
         return false;
     }
     call->array[inputs] = (PyArrayObject *)out;
@@ -148,29 +151,36 @@ static bool lacks_kernel(const struct call_table *table, PyObject *const *args)
     return lacks;
 }
 
-bool call_suits_original(const struct call_table *table, PyObject *const *args, size_t count,
-                         PyObject *keywords)
+/* Of a call that has more elements than a few. */
+static __attribute__((noinline)) bool gains_by_original(const struct call_table *table,
+                                                        PyObject *const *args, Py_ssize_t positional,
+                                                        PyObject *keywords, npy_intp largest)
 {
-    const Py_ssize_t positional = PyVectorcall_NARGS(count);
     const Py_ssize_t named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
+    const bool by_threads = threads_limit().threads > 1;
     bool is_masked = false, has_others = false;
     for (Py_ssize_t i = 0; i < named; i++) {
         is_masked = is_masked || PyTuple_GET_ITEM(keywords, i) == where_keyword;
         has_others = has_others || PyTuple_GET_ITEM(keywords, i) != out_keyword;
     }
-    if (policy_in_use.threshold != 0 || table->loops == 0 || positional < table->inputs ||
-        !(is_masked || (!has_others && lacks_kernel(table, args)))) {
-        return false;
+    bool gains = is_masked ? !(by_threads && largest > MOST_SHORT_ELEMENTS)
+                           : largest > TINY_BELOW_ELEMENTS && !by_threads && !has_others &&
+                                 lacks_kernel(table, args);
+    for (Py_ssize_t i = 0; i < positional + named && gains; i++) {
+        gains = operands_is_ordinary(args[i]);
     }
-    const npy_intp most = is_masked ? MOST_SHORT_ELEMENTS : TINY_BELOW_ELEMENTS;
-    const bool by_threads = threads_limit().threads > 1;
-    bool suits = true;
-    for (Py_ssize_t i = 0; i < positional + named && suits; i++) {
-        const bool is_long = by_threads && PyArray_CheckExact(args[i]) &&
-                             PyArray_SIZE((PyArrayObject *)args[i]) > most;
-        suits = !is_long && operands_is_ordinary(args[i]);
-    }
-    return suits;
+    return gains;
+}
+
+bool call_suits_original(const struct call_table *table, PyObject *const *args, size_t count,
+                         PyObject *keywords)
+{
+    const Py_ssize_t positional = PyVectorcall_NARGS(count);
+    const Py_ssize_t named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
+    const npy_intp largest = operands_largest(args, positional + named);
+    return largest > FEW_MASKED_ELEMENTS && policy_in_use.threshold == 0 && table->loops > 0 &&
+           positional >= table->inputs &&
+           gains_by_original(table, args, positional, keywords, largest);
 }
 
 bool call_directly(const struct call_table *table, PyObject *const *args, size_t count,
@@ -184,7 +194,8 @@ bool call_directly(const struct call_table *table, PyObject *const *args, size_t
     call.row = NULL;
     call.is_resolved = false;
     if (!read_operands(&call, args, count, keywords)) {
-        return resolved_call(table, args, count, keywords, result);
+        return operands_largest(args, PyVectorcall_NARGS(count)) > MOST_UNRESOLVED_ELEMENTS &&
+               resolved_call(table, args, count, keywords, result);
     }
     return table->is_product ? matmul_call(&call, result) : elementwise_call(&call, result);
 }

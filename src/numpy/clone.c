@@ -365,7 +365,7 @@ bool clone_may_gain(PyObject *clone, PyObject *const *args, size_t count, PyObje
         are_alike = are_alike && (first == NULL || PyArray_TYPE(first) == PyArray_TYPE(array)) &&
                     PyArray_DIM(array, 0) > 0 && PyArray_ISNBO(PyArray_DESCR(array)->byteorder);
         first = array;
-        is_large = is_large || PyArray_SIZE(array) > MOST_UNRESOLVED_ELEMENTS;
+        is_large = is_large || array_size(array) > MOST_UNRESOLVED_ELEMENTS;
     }
     if (first == NULL) {
         return false;

@@ -36,6 +36,28 @@ static inline PyArrayObject *operands_new_output(const struct ufunc_call *call, 
                                                  is_fortran, NULL);
 }
 
+/* PyArray_SIZE() is a call. */
+static inline npy_intp array_size(PyArrayObject *array)
+{
+    npy_intp size = 1;
+    for (int axis = 0; axis < PyArray_NDIM(array); axis++) {
+        size *= PyArray_DIM(array, axis);
+    }
+    return size;
+}
+
+/* Elements of the largest array among arguments; 0 if there is none. */
+static inline npy_intp operands_largest(PyObject *const *args, Py_ssize_t count)
+{
+    npy_intp largest = 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        const npy_intp size =
+            PyArray_CheckExact(args[i]) ? array_size((PyArrayObject *)args[i]) : 0;
+        largest = size > largest ? size : largest;
+    }
+    return largest;
+}
+
 /* Elements of arrays when they are broadcast, those that are NULL aside; 0 where the shapes do not go
  * together. */
 npy_intp operands_size(PyArrayObject *const array[], int count);

@@ -22,16 +22,14 @@ int resolved_arguments_initialize(void)
     return 0;
 }
 
-/* Elements of the inputs when broadcast; 0: few. */
-static npy_intp size_if_not_short(const struct call_table *table, PyObject *const *args)
+/* Elements of the inputs when broadcast. */
+static npy_intp size_of_inputs(const struct call_table *table, PyObject *const *args)
 {
     PyArrayObject *array[MOST_OPERANDS];
-    bool may_be = false;
     for (int i = 0; i < table->inputs; i++) {
         array[i] = PyArray_CheckExact(args[i]) ? (PyArrayObject *)args[i] : NULL;
-        may_be = may_be || (array[i] != NULL && PyArray_SIZE(array[i]) > MOST_UNRESOLVED_ELEMENTS);
     }
-    return may_be ? operands_size(array, table->inputs) : 0;
+    return operands_size(array, table->inputs);
 }
 
 static bool has_own_bytes(PyArray_Descr *dtype)
@@ -42,6 +40,10 @@ static bool has_own_bytes(PyArray_Descr *dtype)
 /* What an input is; -1: something unusual. */
 static int kind_of(PyObject *input)
 {
+    if (PyArray_CheckExact(input)) {
+        PyArray_Descr *dtype = PyArray_DESCR((PyArrayObject *)input);
+        return has_own_bytes(dtype) ? dtype->type_num : -1;
+    }
     if (PyFloat_CheckExact(input)) {
         return INPUT_PYTHON_FLOAT;
     }
@@ -53,10 +55,6 @@ static int kind_of(PyObject *input)
     }
     if (PyBool_Check(input)) {
         return NPY_BOOL;
-    }
-    if (PyArray_CheckExact(input)) {
-        PyArray_Descr *dtype = PyArray_DESCR((PyArrayObject *)input);
-        return has_own_bytes(dtype) ? dtype->type_num : -1;
     }
     if (!PyArray_IsScalar(input, Generic) || !PyArray_CheckAnyScalarExact(input)) {
         return -1;
@@ -173,7 +171,7 @@ bool resolved_arguments_read_inputs(struct resolved_arguments *arguments,
         table->operands > MOST_OPERANDS) {
         return false;
     }
-    const npy_intp n = size_if_not_short(table, args);
+    const npy_intp n = size_of_inputs(table, args);
     bool are_usual = n > 0;
     arguments->table = table;
     arguments->input = args;

@@ -58,7 +58,7 @@ static bool is_raised_by_cast(PyArrayObject *array, int to, bool is_short)
 {
     const int type = PyArray_TYPE(array);
     const struct dtype from = dtype_of(type);
-    const npy_intp n = PyArray_SIZE(array);
+    const npy_intp n = array_size(array);
     if ((from.kind != 'f' && from.kind != 'c') || type == NPY_HALF || PyArray_NDIM(array) > 1 ||
         n > private_buffer_size() || size_of_part(from) == size_of_part(dtype_of(to))) {
         return false;
@@ -85,7 +85,7 @@ static bool casts_are_usual(const struct resolved_arguments *arguments, int loop
     for (int i = 0; i < table->inputs; i++) {
         PyObject *input = arguments->input[i];
         const bool is_buffered = PyArray_CheckExact(input) &&
-                                 PyArray_SIZE((PyArrayObject *)input) > private_buffer_size();
+                                 array_size((PyArrayObject *)input) > private_buffer_size();
         PyArray_Descr *to = PyArray_DescrFromType(types[i]);
         const bool usual = is_buffered || arguments->kind[i] >= CALL_TYPES ||
                            can_cast(arguments->kind[i], to, NPY_SAFE_CASTING) ||
@@ -132,20 +132,19 @@ static bool suits_few(const struct resolved_arguments *arguments)
         return loop >= 0;
     }
     const char *types = table->types + loop * table->operands;
-    npy_intp n = 0;
-    bool suits = true;
+    const struct dtype dtype = dtype_of(types[0]);
+    const npy_intp n = operands_largest(arguments->input, table->inputs);
+    bool suits = dtype.kind != 'c' && n * (npy_intp)dtype.size >= LEAST_CAST_BYTES;
     for (int i = 0; i < table->inputs && suits; i++) {
         PyArrayObject *array = (PyArrayObject *)arguments->input[i];
         const int kind = arguments->kind[i];
         suits = types[i] == types[0] && (kind >= CALL_TYPES || is_of_dtype(kind, types[i]) ||
                                          dtype_is_integer(kind) || kind == NPY_HALF);
         if (PyArray_CheckExact(array) && PyArray_NDIM(array) > 0) {
-            suits = suits && PyArray_IS_C_CONTIGUOUS(array) && (n == 0 || n == PyArray_SIZE(array));
-            n = PyArray_SIZE(array);
+            suits = suits && PyArray_IS_C_CONTIGUOUS(array) && array_size(array) == n;
         }
     }
-    const struct dtype dtype = dtype_of(types[0]);
-    return suits && dtype.kind != 'c' && n * (npy_intp)dtype.size >= LEAST_CAST_BYTES;
+    return suits;
 }
 
 /* The row of the type table; -1 if NumPy is to find it, or says what is wrong. */

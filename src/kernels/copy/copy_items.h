@@ -45,6 +45,10 @@ static inline void copy_items(size_t size, char *to, ptrdiff_t to_step, const ch
         memcpy(to, from, (size_t)n * size);
         return;
     }
+    if (to_step == 1 && step == 0 && size == 1 && n > 0) {
+        memset(to, *from, (size_t)n);
+        return;
+    }
 #define COPY(bytes) copy_items_of(bytes, to, to_step, from, step, n)
     BY_ITEM_SIZE(COPY)
 #undef COPY

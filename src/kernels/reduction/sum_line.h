@@ -130,7 +130,13 @@ INLINE sum fold_in_memory(line of)
 INLINE sum fold(line of)
 {
     if (PARTS == 2) {
-        return fold_in_memory(of);
+        const __m128d first =
+            _mm256_castpd256_pd128((__m256d)of.a) + _mm256_extractf128_pd((__m256d)of.a, 1);
+        const __m128d all = first + (_mm256_castpd256_pd128((__m256d)of.b) +
+                                     _mm256_extractf128_pd((__m256d)of.b, 1));
+        sum result = {{all[0]}};
+        result.part[PARTS - 1] = all[1];
+        return result;
     }
     /* r0 + r1, r4 + r5, r2 + r3, r6 + r7 */
     const __m256d pairs = _mm256_hadd_pd((__m256d)of.a, (__m256d)of.b);

@@ -13,7 +13,8 @@ INLINE sum sum_of(const char *data, ptrdiff_t step, ptrdiff_t n, bool is_contigu
 {
     const ptrdiff_t parts = n * PARTS;
     if (is_contiguous) {
-        return parts <= REDUCTION_LEAF_PARTS ? sum_leaf(data, parts) : sum_contiguous(data, parts);
+        return parts <= REDUCTION_LEAF_PARTS ? sum_leaf(data, parts, false)
+                                             : sum_contiguous(data, parts, from_memory);
     }
     if (parts >= SUMS) {
         return sum_strided(data, step, n, from_memory);
