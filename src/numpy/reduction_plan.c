@@ -355,13 +355,14 @@ static npy_intp longest_loop(const struct reduction_arguments *arguments, const 
     return n;
 }
 
-/* Whether kernels add faster than NumPy's loops: floats along rows, integers across them or one that is repeated. */
+/* Whether kernels add faster than NumPy's loops: floats along rows, if none is repeated; integers across them, or one
+ * that is. */
 static bool adds_faster(const struct reduction_plan *plan, int first)
 {
     const struct reduction_kernel *kernel = plan->reduction.kernel;
     const bool along = plan->arguments->reduced[first];
     const bool repeats = array_step(plan->arguments->array, first) == 0;
-    return kernel == NULL || (kernel->any_order ? !along || repeats : along);
+    return kernel == NULL || (kernel->any_order ? !along || repeats : along && !repeats);
 }
 
 /* Whether our inner loops may be faster than NumPy's for so many elements along the innermost axis, `first`: by
@@ -387,7 +388,7 @@ static bool loops_may_gain(const struct reduction_plan *plan, const struct reduc
 static bool is_numpys(const struct reduction_arguments *arguments)
 {
     const int type = PyArray_TYPE(arguments->array);
-    return type >= 0 && type < DTYPES && arguments->dtype == NULL &&
+    return type >= 0 && type < DTYPES && reduction_arguments_type(arguments, type) >= 0 &&
            (arguments->out == NULL || PyArray_CheckExact(arguments->out));
 }
 
