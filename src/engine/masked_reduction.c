@@ -142,6 +142,11 @@ static void add_piece(const struct masked_reduction *masked, const char *data, p
     }
     if (has_few_runs(mask, n, step == item)) {
         n = copy_runs(kernel->item_size, near, data, step, mask, n);
+    } else if (kernel->reduce_masked != NULL && step == item) {
+        _Alignas(LINE_BYTES) char sum[MOST_SUM_BYTES];
+        kernel->reduce_masked(kernel, data, mask, n, sum);
+        kernel->combine(kernel, total, sum, kernel->sum_size);
+        return;
     } else {
         blend_items(kernel->item_size, near, data, step, mask, 1, masked->neutral, n);
     }

@@ -88,6 +88,10 @@ struct reduction_kernel {
     void (*reduce_each_onto)(const struct reduction_kernel *kernel, const char *data,
                              ptrdiff_t step, ptrdiff_t n, ptrdiff_t next, ptrdiff_t count,
                              void *sums);
+    /* One reduction of contiguous elements, of those whose mask, contiguous bools, is true. NULL: copying all with
+     * neutral ones in the place of others takes no longer. */
+    void (*reduce_masked)(const struct reduction_kernel *kernel, const char *data, const char *mask,
+                          ptrdiff_t n, void *sums);
     /* Reduces the columns, `next` bytes apart, of rows, `step` bytes apart. `onto`: combines them with what is in
      * `sums`. */
     void (*reduce_rows)(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,

@@ -1,5 +1,5 @@
 /* The reductions of one integer dtype by one operation; for reduce_integers.h. Parameters:
- *   OP  its name, OF the function that applies it to strided elements, IDENTITY its neutral element
+ *   OP  its name, OF the function that applies it to strided elements, MASKED reduce_masked()
  *   VALUE(a, b) */
 #define name(what) JOIN(what, OP)
 
@@ -150,6 +150,7 @@ const struct reduction_kernel REDUCTION(OP, DTYPE) = {
     .any_order = true,
     .final = -1,
     .reduce_each = name(reduce_each),
+    .reduce_masked = MASKED,
     .reduce_rows = name(reduce_rows),
     .reduce_segments = name(reduce_segments),
     .combine = name(combine),
@@ -160,5 +161,5 @@ const struct reduction_kernel REDUCTION(OP, DTYPE) = {
 #undef name
 #undef OP
 #undef OF
-#undef IDENTITY
+#undef MASKED
 #undef VALUE
