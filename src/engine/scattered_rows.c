@@ -9,10 +9,13 @@
 static bool are_scattered(const struct reduction *reduction)
 {
     const struct axes *inner = &reduction->inner;
+    const ptrdiff_t size = (ptrdiff_t)reduction->kernel->item_size;
+    /* A search ends early in each row by itself; only vectors of places are faster. */
+    const bool may_search = reduction->kernel->final >= 0 && inner->axis[0].step != size;
     return reduction->kernel->sums_are_results && !reduction->kernel->zeros_tie &&
            !reduction->kernel->gets_cheaper && !reduction->onto && inner->count == 1 &&
-           reduction->kept.count > 0 &&
-           inner->axis[0].n * (ptrdiff_t)reduction->kernel->item_size < REDUCTION_INNER_BYTES &&
+           !may_search && reduction->kept.count > 0 &&
+           inner->axis[0].n * size < REDUCTION_INNER_BYTES &&
            size_from(&reduction->repeated, 0) >= REDUCTION_LEAST_PLACES;
 }
 
