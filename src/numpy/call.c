@@ -153,8 +153,9 @@ static bool lacks_kernel(const struct call_table *table, PyObject *const *args)
 
 /* Of a call that has more elements than a few. */
 static __attribute__((noinline)) bool gains_by_original(const struct call_table *table,
-                                                        PyObject *const *args, Py_ssize_t positional,
-                                                        PyObject *keywords, npy_intp largest)
+                                                        PyObject *const *args,
+                                                        Py_ssize_t positional, PyObject *keywords,
+                                                        npy_intp largest)
 {
     const Py_ssize_t named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
     const bool by_threads = threads_limit().threads > 1;

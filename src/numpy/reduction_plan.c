@@ -442,7 +442,7 @@ void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_o
     plan->masked.mask = NULL;
     plan->reduction.kernel = NULL;
     const bool is_short = reduction_is_short(op, arguments->array);
-    if (is_numpys(arguments) && (is_short || is_one_tie(arguments, op))) {
+    if ((is_short || is_one_tie(arguments, op)) && is_numpys(arguments)) {
         plan->reason = is_short ? "short" : "one thread";
         plan->way = REDUCE_BY_NUMPY;
         return;

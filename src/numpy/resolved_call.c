@@ -84,8 +84,8 @@ static bool casts_are_usual(const struct resolved_arguments *arguments, int loop
     const char *types = table->types + loop * table->operands;
     for (int i = 0; i < table->inputs; i++) {
         PyObject *input = arguments->input[i];
-        const bool is_buffered = PyArray_CheckExact(input) &&
-                                 array_size((PyArrayObject *)input) > private_buffer_size();
+        const bool is_buffered =
+            PyArray_CheckExact(input) && array_size((PyArrayObject *)input) > private_buffer_size();
         PyArray_Descr *to = PyArray_DescrFromType(types[i]);
         const bool usual = is_buffered || arguments->kind[i] >= CALL_TYPES ||
                            can_cast(arguments->kind[i], to, NPY_SAFE_CASTING) ||
