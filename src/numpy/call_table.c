@@ -1,6 +1,8 @@
 /* Which dtypes a call may have, and what computes them. NumPy is asked, not guessed. */
 #include "call_table.h"
 
+#include "operands.h"
+
 #include <limits.h>
 #include <string.h>
 
@@ -112,25 +114,6 @@ static PyObject *signature_of_dtype(const struct call_table *table, PyObject *dt
     return signature;
 }
 
-/* The type number of a `dtype=` as most programs write it; -1: NumPy is to read it. */
-static int number_of_dtype(PyObject *dtype)
-{
-    int number = -1;
-    if (PyUnicode_CheckExact(dtype) && PyUnicode_GET_LENGTH(dtype) == 1) {
-        PyArray_Descr *descr = PyArray_DescrFromType((int)PyUnicode_READ_CHAR(dtype, 0));
-        number = descr != NULL ? descr->type_num : -1;
-        Py_XDECREF(descr);
-        PyErr_Clear();
-    } else if (dtype == (PyObject *)&PyFloat_Type || dtype == (PyObject *)&PyDoubleArrType_Type) {
-        number = NPY_DOUBLE;
-    } else if (dtype == (PyObject *)&PyFloatArrType_Type) {
-        number = NPY_FLOAT;
-    } else if (PyArray_DescrCheck(dtype) && PyArray_ISNBO(((PyArray_Descr *)dtype)->byteorder)) {
-        number = ((PyArray_Descr *)dtype)->type_num;
-    }
-    return dtype_is_number(number) ? number : -1;
-}
-
 /* Asks NumPy, unless the question is the latest one, as it is in a program's loop: three bits for the rule, five
  * for the dtype, a byte for each kind, and one for the row, of which there is one more. */
 static int loop_of_question(struct call_table *table, const int kinds[], PyObject *dtype,
@@ -139,7 +122,7 @@ static int loop_of_question(struct call_table *table, const int kinds[], PyObjec
     enum { NO_DTYPE = 31 };
     const bool is_kept =
         table->inputs <= 2 && table->loops < SCHAR_MAX && rule <= NPY_UNSAFE_CASTING;
-    const int number = !is_kept ? -1 : dtype == NULL ? NO_DTYPE : number_of_dtype(dtype);
+    const int number = !is_kept ? -1 : dtype == NULL ? NO_DTYPE : operands_dtype_number(dtype);
     const uint32_t question = (uint32_t)rule << 29 | (uint32_t)number << 24 |
                               (uint32_t)kinds[0] << 16 |
                               (uint32_t)(table->inputs == 2 ? kinds[1] : 0) << 8;

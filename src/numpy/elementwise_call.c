@@ -90,8 +90,7 @@ static void plan_one_loop(const struct ufunc_call *call, struct call_plan *plan)
     const int inputs = call->table->inputs;
     PyArrayObject *out = call->array[inputs];
     PyArrayObject *shape = plan->shape;
-    const npy_intp n = plan->n =
-        PyArray_NDIM(shape) == 1 ? PyArray_DIM(shape, 0) : array_size(shape);
+    const npy_intp n = plan->n = array_size(shape);
     plan->way = LEFT_TO_NUMPY;
     if (n == 0) {
         return;

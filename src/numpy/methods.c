@@ -225,9 +225,10 @@ static bool is_short(const struct method *method, PyObject *clone, PyObject *cal
         return called != clone;
     }
     PyArrayObject *array = (PyArrayObject *)args[0];
-    const bool is_numpys = method == &method_reduce
-                               ? reduction_is_short(clone_reduction_op(clone), array)
-                               : PyArray_SIZE(array) < reduction_short_loop();
+    const bool may_gain = method == &method_reduce &&
+                          !reduction_is_short(clone_reduction_op(clone), array) &&
+                          !reduction_arguments_convert_masked(array, args + count, keywords);
+    const bool is_numpys = !may_gain && array_size(array) < reduction_short_loop();
     return is_numpys && (called != clone || are_ordinary(args, count, keywords));
 }
 

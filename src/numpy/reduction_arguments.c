@@ -4,6 +4,7 @@
 
 #include "dtypes.h"
 #include "numpy_private.h"
+#include "operands.h"
 
 #include <string.h>
 
@@ -110,6 +111,23 @@ bool reduction_arguments_read(struct reduction_arguments *arguments,
     arguments->initial = options[INITIAL] != no_value ? options[INITIAL] : NULL;
     arguments->where = options[WHERE] != Py_True ? options[WHERE] : NULL;
     return mark_axes(arguments, options[AXIS]);
+}
+
+bool reduction_arguments_convert_masked(PyArrayObject *array, PyObject *const *values,
+                                        PyObject *keywords)
+{
+    const Py_ssize_t count = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
+    bool is_masked = false, is_converted = false;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *name = PyTuple_GET_ITEM(keywords, i), *value = values[i];
+        if (name == option_names[WHERE]) {
+            is_masked = value != Py_True;
+        } else if (name == option_names[DTYPE] && value != Py_None) {
+            const int number = operands_dtype_number(value);
+            is_converted = number >= 0 && number != PyArray_TYPE(array);
+        }
+    }
+    return is_masked && is_converted;
 }
 
 int reduction_arguments_type(const struct reduction_arguments *arguments, int usual)

@@ -413,7 +413,7 @@ enum reduction_way reduction_way_without_kernels(const struct reduction_argument
 
 bool reduction_is_short(const struct reduction_op *op, PyArrayObject *array)
 {
-    return PyArray_SIZE(array) < reduction_short_loop() &&
+    return array_size(array) < reduction_short_loop() &&
            (kernel_of(op, PyArray_TYPE(array)) == NULL || is_broadcast(array, NULL));
 }
 

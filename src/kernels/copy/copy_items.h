@@ -45,7 +45,7 @@ static inline void copy_items(size_t size, char *to, ptrdiff_t to_step, const ch
         memcpy(to, from, (size_t)n * size);
         return;
     }
-    if (to_step == 1 && step == 0 && size == 1 && n > 0) {
+    if (to_step == 1 && step == 0 && size == 1 && n > 0) { /* bools are filled with an identity */
         memset(to, *from, (size_t)n);
         return;
     }
