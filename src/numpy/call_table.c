@@ -1,8 +1,6 @@
 /* Which dtypes a call may have, and what computes them. NumPy is asked, not guessed. */
 #include "call_table.h"
 
-#include "operands.h"
-
 #include <limits.h>
 #include <string.h>
 
@@ -122,7 +120,7 @@ static int loop_of_question(struct call_table *table, const int kinds[], PyObjec
     enum { NO_DTYPE = 31 };
     const bool is_kept =
         table->inputs <= 2 && table->loops < SCHAR_MAX && rule <= NPY_UNSAFE_CASTING;
-    const int number = !is_kept ? -1 : dtype == NULL ? NO_DTYPE : operands_dtype_number(dtype);
+    const int number = !is_kept ? -1 : dtype == NULL ? NO_DTYPE : dtype_asked_for(dtype);
     const uint32_t question = (uint32_t)rule << 29 | (uint32_t)number << 24 |
                               (uint32_t)kinds[0] << 16 |
                               (uint32_t)(table->inputs == 2 ? kinds[1] : 0) << 8;

@@ -1,7 +1,5 @@
 #include "dtypes.h"
 
-#include "numpy_api.h"
-
 _Static_assert(NPY_HALF + 1 == DTYPES, "the table has a row for each type number");
 
 const struct dtype dtype_table[DTYPES] = {
@@ -34,4 +32,22 @@ int dtype_of_sum(int type)
     }
     const bool is_short = type != NPY_LONGLONG && type != NPY_ULONGLONG;
     return !is_short ? type : dtype_of(type).kind == 'u' ? NPY_ULONG : NPY_LONG;
+}
+
+int dtype_asked_for(PyObject *dtype)
+{
+    int number = -1;
+    if (PyUnicode_CheckExact(dtype) && PyUnicode_GET_LENGTH(dtype) == 1) {
+        PyArray_Descr *descr = PyArray_DescrFromType((int)PyUnicode_READ_CHAR(dtype, 0));
+        number = descr != NULL ? descr->type_num : -1;
+        Py_XDECREF(descr);
+        PyErr_Clear();
+    } else if (dtype == (PyObject *)&PyFloat_Type || dtype == (PyObject *)&PyDoubleArrType_Type) {
+        number = NPY_DOUBLE;
+    } else if (dtype == (PyObject *)&PyFloatArrType_Type) {
+        number = NPY_FLOAT;
+    } else if (PyArray_DescrCheck(dtype) && PyArray_ISNBO(((PyArray_Descr *)dtype)->byteorder)) {
+        number = ((PyArray_Descr *)dtype)->type_num;
+    }
+    return dtype_is_number(number) ? number : -1;
 }

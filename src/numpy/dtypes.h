@@ -2,6 +2,8 @@
 #ifndef NUMC_DTYPES_H
 #define NUMC_DTYPES_H
 
+#include "numpy_api.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -35,6 +37,9 @@ static inline bool dtype_is_number(int type)
 
 /* The type of a sum: NumPy widens integers to the size of long. */
 int dtype_of_sum(int type);
+
+/* The type number of a `dtype=` as most programs write it; -1: NumPy is to read it. */
+int dtype_asked_for(PyObject *dtype);
 
 /* The kind of kernels modulo 2^n: signed and unsigned integers have the same. */
 static inline char dtype_modular_kind(int type)

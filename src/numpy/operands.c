@@ -27,24 +27,6 @@ npy_intp operands_size(PyArrayObject *const array[], int count)
     return size;
 }
 
-int operands_dtype_number(PyObject *dtype)
-{
-    int number = -1;
-    if (PyUnicode_CheckExact(dtype) && PyUnicode_GET_LENGTH(dtype) == 1) {
-        PyArray_Descr *descr = PyArray_DescrFromType((int)PyUnicode_READ_CHAR(dtype, 0));
-        number = descr != NULL ? descr->type_num : -1;
-        Py_XDECREF(descr);
-        PyErr_Clear();
-    } else if (dtype == (PyObject *)&PyFloat_Type || dtype == (PyObject *)&PyDoubleArrType_Type) {
-        number = NPY_DOUBLE;
-    } else if (dtype == (PyObject *)&PyFloatArrType_Type) {
-        number = NPY_FLOAT;
-    } else if (PyArray_DescrCheck(dtype) && PyArray_ISNBO(((PyArray_Descr *)dtype)->byteorder)) {
-        number = ((PyArray_Descr *)dtype)->type_num;
-    }
-    return dtype_is_number(number) ? number : -1;
-}
-
 bool operands_is_ordinary(PyObject *object)
 {
     if (PyArray_CheckExact(object)) {
@@ -60,7 +42,7 @@ bool operands_is_ordinary(PyObject *object)
     return PyLong_CheckExact(object) || PyBool_Check(object) || PyFloat_CheckExact(object) ||
            PyUnicode_CheckExact(object) || object == Py_None || PyComplex_CheckExact(object) ||
            PyList_CheckExact(object) || PySlice_Check(object) || object == Py_Ellipsis ||
-           PyArray_CheckAnyScalarExact(object) || operands_dtype_number(object) >= 0;
+           PyArray_CheckAnyScalarExact(object) || dtype_asked_for(object) >= 0;
 }
 
 bool operands_asks_for_new(PyObject *out)

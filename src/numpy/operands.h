@@ -18,9 +18,6 @@ struct ufunc_call {
     convert_elements *convert[CALL_MOST_OPERANDS]; /* arrays of another dtype; NULL: of the row's */
 };
 
-/* The type number of a `dtype=` as most programs write it; -1: NumPy is to read it. */
-int operands_dtype_number(PyObject *dtype);
-
 /* Whether an argument has no __array_ufunc__ of its own, which is to see the ufunc that was called, nor a dtype
  * whose loops may have been registered with that one alone. */
 bool operands_is_ordinary(PyObject *object);

@@ -4,7 +4,6 @@
 
 #include "dtypes.h"
 #include "numpy_private.h"
-#include "operands.h"
 
 #include <string.h>
 
@@ -123,7 +122,7 @@ bool reduction_arguments_convert_masked(PyArrayObject *array, PyObject *const *v
         if (name == option_names[WHERE]) {
             is_masked = value != Py_True;
         } else if (name == option_names[DTYPE] && value != Py_None) {
-            const int number = operands_dtype_number(value);
+            const int number = dtype_asked_for(value);
             is_converted = number >= 0 && number != PyArray_TYPE(array);
         }
     }
