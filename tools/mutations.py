@@ -162,8 +162,8 @@ MUTATIONS = {
     ),
     "overrides under a patch": (
         "src/numpy/patch.c",
-        "is_large = operands_is_ordinary(args[i]);",
-        "is_large = true;",
+        "return is_large && operands_are_ordinary(args, positional, keywords);",
+        "return is_large;",
     ),
     "errors of patched ufuncs": (
         "src/numpy/patch.c",

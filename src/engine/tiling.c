@@ -386,6 +386,12 @@ static ptrdiff_t strided_ns(const struct nested *nested, ptrdiff_t elements)
     return elements + INNER_LOOP_NS * elements / nested->axis[longest_axis(nested)].n;
 }
 
+static void take_longest_axis(struct tiling *tiling, struct nested *nested)
+{
+    order_axes_by_length(nested, tiling->loop->inputs);
+    cut_into_tiles(tiling, nested, false);
+}
+
 /* Whether tiles or their rows are so small that such a loop takes less time. */
 static bool tiles_are_small(const struct tiling *tiling)
 {
@@ -422,9 +428,7 @@ void tiling_make(struct elementwise *loop, struct nested *nested, struct tiling 
     tiling->loop = loop;
     tiling->nested = nested;
     if (strided_ns(nested, all_elements(nested)) < PACKED_TILE_NS) {
-        /* Looking for anything better takes longer. */
-        order_axes_by_length(nested, loop->inputs);
-        cut_into_tiles(tiling, nested, false);
+        take_longest_axis(tiling, nested); /* looking for anything better takes longer */
         return;
     }
     order_axes_by_output(nested, loop->inputs);
@@ -444,8 +448,7 @@ void tiling_make(struct elementwise *loop, struct nested *nested, struct tiling 
         }
     }
     if (tiles_are_small(tiling)) {
-        order_axes_by_length(nested, loop->inputs);
-        cut_into_tiles(tiling, nested, false);
+        take_longest_axis(tiling, nested);
     }
 }
 

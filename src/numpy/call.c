@@ -164,13 +164,10 @@ static __attribute__((noinline)) bool gains_by_original(const struct call_table 
         is_masked = is_masked || PyTuple_GET_ITEM(keywords, i) == where_keyword;
         has_others = has_others || PyTuple_GET_ITEM(keywords, i) != out_keyword;
     }
-    bool gains = is_masked ? !(by_threads && largest > MOST_SHORT_ELEMENTS)
-                           : largest > TINY_BELOW_ELEMENTS && !by_threads && !has_others &&
-                                 lacks_kernel(table, args);
-    for (Py_ssize_t i = 0; i < positional + named && gains; i++) {
-        gains = operands_is_ordinary(args[i]);
-    }
-    return gains;
+    const bool gains = is_masked ? !(by_threads && largest > MOST_SHORT_ELEMENTS)
+                                 : largest > TINY_BELOW_ELEMENTS && !by_threads && !has_others &&
+                                       lacks_kernel(table, args);
+    return gains && operands_are_ordinary(args, positional, keywords);
 }
 
 bool call_suits_original(const struct call_table *table, PyObject *const *args, size_t count,

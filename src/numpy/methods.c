@@ -26,22 +26,11 @@ typedef PyObject *fastcall(PyObject *, PyObject *const *, Py_ssize_t, PyObject *
 static PyCFunction numpy_at;
 static fastcall *numpy_reduce, *numpy_accumulate, *numpy_reduceat, *numpy_outer;
 
-/* Whether no argument can tell which ufunc it is passed to. */
-static bool are_ordinary(PyObject *const *args, Py_ssize_t count, PyObject *keywords)
-{
-    const Py_ssize_t all = count + (keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0);
-    bool are = true;
-    for (Py_ssize_t i = 0; i < all && are; i++) {
-        are = operands_is_ordinary(args[i]);
-    }
-    return are;
-}
-
 /* NumPy's indexed loops belong to its own ufuncs: they are several times as fast as calls of a loop
  * for one element each. */
 static PyObject *at(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
-    const bool plain = are_ordinary(args, count, NULL);
+    const bool plain = operands_are_ordinary(args, count, NULL);
     PyObject *all = PyTuple_New(count);
     for (Py_ssize_t i = 0; i < count && all != NULL; i++) {
         PyTuple_SET_ITEM(all, i, Py_NewRef(args[i]));
@@ -65,7 +54,7 @@ static PyObject *outer_by_call(PyObject *self, PyObject *const *args, Py_ssize_t
     PyObject *of_call[MOST_ARGUMENTS];
     if (count != 2 || all > MOST_ARGUMENTS || ufunc->nin != 2 || ufunc->core_enabled ||
         !PyArray_CheckExact(args[0]) || !PyArray_CheckExact(args[1]) ||
-        !are_ordinary(args + count, 0, keywords)) {
+        !operands_are_ordinary(args + count, 0, keywords)) {
         return NULL;
     }
     PyArrayObject *first = (PyArrayObject *)args[0];
@@ -149,7 +138,7 @@ static PyObject *reduce_or_leave(PyObject *clone, PyObject *called, PyObject *co
     }
     /* NumPy's ufunc must not see arguments that may be anything. */
     const bool is_numpys =
-        plan.way == REDUCE_BY_NUMPY && (!has_start || are_ordinary(args, count, keywords));
+        plan.way == REDUCE_BY_NUMPY && (!has_start || operands_are_ordinary(args, count, keywords));
     return numpy_reduce(is_numpys ? clone_original(clone) : clone, args, count, keywords);
 }
 
@@ -174,7 +163,7 @@ static PyObject *accumulate_or_leave(PyObject *clone, PyObject *called, PyObject
 static PyObject *reduceat_by_numpy(PyObject *clone, PyObject *called, PyObject *const *args,
                                    Py_ssize_t count, PyObject *keywords)
 {
-    const bool plain = are_ordinary(args, count, keywords);
+    const bool plain = operands_are_ordinary(args, count, keywords);
     return numpy_reduceat(plain ? clone_original(clone) : called, args, count, keywords);
 }
 
@@ -225,11 +214,11 @@ static bool is_short(const struct method *method, PyObject *clone, PyObject *cal
         return called != clone;
     }
     PyArrayObject *array = (PyArrayObject *)args[0];
-    const bool may_gain = method == &method_reduce &&
-                          !reduction_is_short(clone_reduction_op(clone), array) &&
-                          !reduction_arguments_convert_masked(array, args + count, keywords);
-    const bool is_numpys = !may_gain && array_size(array) < reduction_short_loop();
-    return is_numpys && (called != clone || are_ordinary(args, count, keywords));
+    const bool is_numpys =
+        array_size(array) < reduction_short_loop() &&
+        (method != &method_reduce || reduction_is_short(clone_reduction_op(clone), array) ||
+         reduction_arguments_convert_masked(array, args + count, keywords));
+    return is_numpys && (called != clone || operands_are_ordinary(args, count, keywords));
 }
 
 static PyObject *run_or_check(const struct method *method, PyObject *clone, PyObject *called,

@@ -45,6 +45,16 @@ bool operands_is_ordinary(PyObject *object)
            PyArray_CheckAnyScalarExact(object) || dtype_asked_for(object) >= 0;
 }
 
+bool operands_are_ordinary(PyObject *const *args, Py_ssize_t positional, PyObject *keywords)
+{
+    const Py_ssize_t all = positional + (keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0);
+    bool are = true;
+    for (Py_ssize_t i = 0; i < all && are; i++) {
+        are = operands_is_ordinary(args[i]);
+    }
+    return are;
+}
+
 bool operands_asks_for_new(PyObject *out)
 {
     return out == Py_None ||

@@ -22,6 +22,9 @@ struct ufunc_call {
  * whose loops may have been registered with that one alone. */
 bool operands_is_ordinary(PyObject *object);
 
+/* Whether all are: no argument of a call can tell which ufunc it is passed to. */
+bool operands_are_ordinary(PyObject *const *args, Py_ssize_t positional, PyObject *keywords);
+
 /* Whether `out=` asks for a new array: None, and from NumPy 2.3 on `...`, which differs from it where the
  * result has no axes. */
 bool operands_asks_for_new(PyObject *out);

@@ -31,16 +31,9 @@ static bool gains_by_loops(PyObject *called, PyObject *const *args, size_t count
                            PyObject *keywords)
 {
     const Py_ssize_t positional = PyVectorcall_NARGS(count);
-    bool is_large = ((PyUFuncObject *)called)->core_enabled;
-    for (Py_ssize_t i = 0; i < positional && !is_large; i++) {
-        is_large =
-            PyArray_CheckExact(args[i]) && PyArray_SIZE((PyArrayObject *)args[i]) >= LEAST_ELEMENTS;
-    }
-    const Py_ssize_t all = positional + (keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0);
-    for (Py_ssize_t i = 0; i < all && is_large; i++) {
-        is_large = operands_is_ordinary(args[i]);
-    }
-    return is_large;
+    const bool is_large = ((PyUFuncObject *)called)->core_enabled ||
+                          operands_largest(args, positional) >= LEAST_ELEMENTS;
+    return is_large && operands_are_ordinary(args, positional, keywords);
 }
 
 PyObject *patch_finish(PyObject *clone, PyObject *called, PyObject *result)
