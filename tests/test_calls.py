@@ -384,7 +384,7 @@ def unusual():
     yield "lists", ([1.0, 2.0], [3.0, 4.0]), {}
     yield "unaligned", (unaligned, unaligned), {}
     yield "swapped", (a.astype(">f8"), a), {}
-    yield "mixed", (a, a.astype("f")), {}
+    yield "mixed, broadcast", (a * 1j, a[0]), {}
     yield "objects", (a.astype(object), a), {}
     yield "times", (np.arange(3).astype("m8[s]"), np.arange(3).astype("m8[ms]")), {}
     yield "field", (records["f1"], records["f1"]), {}

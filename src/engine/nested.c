@@ -412,24 +412,51 @@ static elementwise_kernel *choose_kernel(const struct tiled_call *call, struct n
     return elementwise_choose(loop, step, streams);
 }
 
+/* Chooses the kernel, and then what converts the rest. */
+static void make_pieces(struct tiled_call *call, struct nested *nested)
+{
+    const struct elementwise *loop = call->tiling.loop;
+    call->pieces = (struct pieces){
+        .loop = loop,
+        .kernel = choose_kernel(call, nested),
+        .out_size = nested->stored_size[loop->inputs],
+        .is_masked = nested->is_masked,
+    };
+    for (int op = 0; op < nested_operands(loop, nested); op++) {
+        call->pieces.convert[op] = nested->convert[op];
+    }
+    call->pieces.most = pieces_most_elements(&call->pieces);
+}
+
+/* So few elements along one axis that there is nothing to cut. */
+static void run_one_row(struct elementwise *loop, struct nested *nested)
+{
+    static const ptrdiff_t row_step[PIECES_MOST_OPERANDS] = {0};
+    const struct nested_axis *axis = &nested->axis[0];
+    struct tiled_call call;
+    call.new_output_end = NULL;
+    call.tiling.loop = loop;
+    call.tiling.nested = nested;
+    memset(call.tiling.packed, false, sizeof call.tiling.packed);
+    call.tiling.joined = false;
+    call.tiling.columns = axis->n;
+    make_pieces(&call, nested);
+    run_rows(nested->hook_data, &call.pieces, nested->data, row_step, axis->step, 0, 1, axis->n);
+}
+
 void nested_run(struct elementwise *loop, struct nested *nested, bool is_tiny)
 {
+    if (is_tiny && nested->axes == 1) {
+        run_one_row(loop, nested);
+        return;
+    }
     struct tiled_call call = {.new_output_end = NULL};
     struct tiling *tiling = &call.tiling;
     tiling_make(loop, nested, tiling);
     if (nested->output_is_new && !is_tiny) {
         call.new_output_end = find_new_output_end(tiling);
     }
-    call.pieces = (struct pieces){
-        .loop = loop,
-        .kernel = choose_kernel(&call, nested),
-        .out_size = nested->stored_size[loop->inputs],
-        .is_masked = nested->is_masked,
-    };
-    for (int op = 0; op < nested_operands(loop, nested); op++) {
-        call.pieces.convert[op] = nested->convert[op];
-    }
-    call.pieces.most = pieces_most_elements(&call.pieces);
+    make_pieces(&call, nested);
     if (is_tiny) {
         run_tiles(&call, &(struct chunks){.end = tiling->tiles});
         return;

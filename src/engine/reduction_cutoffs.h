@@ -10,6 +10,8 @@ enum {
     REDUCTION_THREADS_ELEMENTS = 40000,
     /* NumPy's way to its loop takes longer than to look for zeros in arrays below. */
     REDUCTION_SHORT_BYTES = 32 << 10,
+    /* Nor than to copy arrays up to here, of which each result is one element. */
+    REDUCTION_COPIED_BYTES = 256 << 10,
     /* Runs of a row's mask are reduced one by one if there is at most one in so many bytes of the row. */
     REDUCTION_MASKED_RUN_BYTES = 512,
     /* Operands above exceed the caches: kernels of integers read one row at a time. */

@@ -192,9 +192,7 @@ bool call_directly(const struct call_table *table, PyObject *const *args, size_t
     call.row = NULL;
     call.is_resolved = false;
     if (!read_operands(&call, args, count, keywords)) {
-        const Py_ssize_t inputs = Py_MIN(PyVectorcall_NARGS(count), table->inputs);
-        return operands_largest(args, inputs) > MOST_UNRESOLVED_ELEMENTS &&
-               resolved_call(table, args, count, keywords, result);
+        return resolved_call(table, args, count, keywords, result);
     }
     return table->is_product ? matmul_call(&call, result) : elementwise_call(&call, result);
 }

@@ -348,6 +348,9 @@ static bool has_stack(const PyUFuncObject *ufunc, PyObject *const *args, Py_ssiz
     return false;
 }
 
+/* Calls of no more gain nothing if they have others than `out`. */
+enum { MOST_ELEMENTS_WITHOUT_KEYWORDS = 512 };
+
 bool clone_may_gain(PyObject *clone, PyObject *const *args, size_t count, PyObject *keywords)
 {
     const struct call_table *table = &clone_of((PyUFuncObject *)clone)->calls;
@@ -355,28 +358,21 @@ bool clone_may_gain(PyObject *clone, PyObject *const *args, size_t count, PyObje
         return has_stack((PyUFuncObject *)clone, args, PyVectorcall_NARGS(count));
     }
     const Py_ssize_t positional = PyVectorcall_NARGS(count);
-    PyArrayObject *first = NULL;
-    bool are_alike = true, is_large = false;
+    bool has_array = false, are_usual = true, is_large = false;
     for (Py_ssize_t i = 0; i < positional && i < table->inputs; i++) {
         PyArrayObject *array = (PyArrayObject *)args[i];
         if (!PyArray_CheckExact(args[i]) || PyArray_NDIM(array) == 0) {
             continue;
         }
-        are_alike = are_alike && (first == NULL || PyArray_TYPE(first) == PyArray_TYPE(array)) &&
-                    PyArray_DIM(array, 0) > 0 && PyArray_ISNBO(PyArray_DESCR(array)->byteorder);
-        first = array;
-        is_large = is_large || array_size(array) > MOST_UNRESOLVED_ELEMENTS;
+        const int type = PyArray_TYPE(array);
+        has_array = true;
+        are_usual = are_usual && type >= 0 && type < CALL_TYPES && PyArray_DIM(array, 0) > 0 &&
+                    PyArray_ISNBO(PyArray_DESCR(array)->byteorder);
+        is_large = is_large || array_size(array) > MOST_ELEMENTS_WITHOUT_KEYWORDS;
     }
-    if (first == NULL) {
-        return false;
-    }
-    if (!is_large && keywords != NULL &&
-        PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, 0), "out") != 0) {
-        return table->is_product;
-    }
-    const int type = PyArray_TYPE(first);
-    const bool is_known = type < CALL_TYPES && table->row[type].input != NULL;
-    return is_large || table->is_product || (are_alike && is_known);
+    const bool is_by_keywords = keywords != NULL && PyUnicode_CompareWithASCIIString(
+                                                        PyTuple_GET_ITEM(keywords, 0), "out") != 0;
+    return has_array && (is_large || table->is_product || (are_usual && !is_by_keywords));
 }
 
 PyObject *clone_call_by_numpy(PyObject *clone, PyObject *called, PyObject *const *args,

@@ -22,8 +22,8 @@ typedef PyObject *clone_by_numpy(PyObject *clone, PyObject *called, PyObject *co
 PyObject *clone_call(PyObject *clone, PyObject *called, PyObject *const *args, size_t count,
                      PyObject *keywords, clone_by_numpy *by_numpy);
 
-/* Quick, and false for what is as fast in NumPy's call of the original: numbers, lists, empty arrays, short
- * ones of several dtypes. */
+/* Quick, and false for what is as fast in NumPy's call of the original: numbers, lists, empty arrays, short ones with
+ * keywords. */
 bool clone_may_gain(PyObject *clone, PyObject *const *args, size_t count, PyObject *keywords);
 
 /* NumPy's call of the clone, that is of its inner loops. */

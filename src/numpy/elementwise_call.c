@@ -5,6 +5,7 @@
 #include "elementwise_offload.h"
 #include "elementwise_ranges.h"
 #include "errors.h"
+#include "nested_call.h"
 
 #include "engine/overlap.h"
 #include "kernels/sizes.h"
@@ -17,6 +18,7 @@ struct call_plan {
         LEFT_TO_NUMPY,
         AT_ONCE,  /* by a kernel, in less time than NumPy takes to give up the GIL */
         ONE_LOOP, /* one step for each operand */
+        ONE_AXIS, /* the same with conversions or a mask */
         AXES,     /* a kernel, or conversions, over the axes that NumPy's iterator finds */
         RANGES,   /* NumPy's loop, on threads that get ranges of NumPy's iterator */
         WHOLE,    /* the same on this thread */
@@ -84,6 +86,21 @@ static void clear_steps_in_place(int inputs, struct call_plan *plan)
     }
 }
 
+static void find_data(const struct ufunc_call *call, struct call_plan *plan)
+{
+    const int inputs = call->table->inputs;
+    PyArrayObject *out = call->array[inputs];
+    for (int i = 0; i < inputs; i++) {
+        plan->data[i] =
+            call->array[i] != NULL ? PyArray_DATA(call->array[i]) : (char *)call->scalar[i].bytes;
+    }
+    if (out == NULL) {
+        plan->step[inputs] = (npy_intp)call->row->loop->engine.item_size[inputs];
+    } else {
+        plan->data[inputs] = PyArray_DATA(out);
+    }
+}
+
 static void plan_one_loop(const struct ufunc_call *call, struct call_plan *plan)
 {
     const struct elementwise *engine = &call->row->loop->engine;
@@ -95,14 +112,8 @@ static void plan_one_loop(const struct ufunc_call *call, struct call_plan *plan)
     if (n == 0) {
         return;
     }
-    for (int i = 0; i < inputs; i++) {
-        plan->data[i] =
-            call->array[i] != NULL ? PyArray_DATA(call->array[i]) : (char *)call->scalar[i].bytes;
-    }
-    if (out == NULL) {
-        plan->step[inputs] = (npy_intp)engine->item_size[inputs];
-    } else {
-        plan->data[inputs] = PyArray_DATA(out);
+    find_data(call, plan);
+    if (out != NULL) {
         if (!elements_commute(inputs, inputs + 1, plan->data, plan->step, engine->item_size, n)) {
             return;
         }
@@ -158,6 +169,31 @@ static bool may_suit_loop(const struct ufunc_call *call)
     return may;
 }
 
+/* Whether all axes are one that is found without NumPy's iterator: that takes as long to make as some hundred
+ * elements. */
+static bool fit_one_axis(const struct ufunc_call *call, struct call_plan *plan)
+{
+    const struct elementwise *engine = &call->row->loop->engine;
+    const int inputs = call->table->inputs;
+    const bool is_new = call->array[inputs] == NULL;
+    if ((call->is_resolved && call->order != NPY_KEEPORDER) || !fit_one_loop(call, plan) ||
+        PyArray_NDIM(plan->shape) == 0 || (is_new && (plan->order & NPY_ARRAY_C_CONTIGUOUS) == 0)) {
+        return false;
+    }
+    plan->n = array_size(plan->shape);
+    bool fits = plan->n > 0 && (call->mask == NULL || (PyArray_SAMESHAPE(call->mask, plan->shape) &&
+                                                       PyArray_CHKFLAGS(call->mask, plan->order)));
+    /* Of steps that all run backwards, some of NumPy's loops would get the elements in turn. */
+    for (int op = 0; op <= inputs && fits; op++) {
+        fits = plan->step[op] >= 0 || engine->kernel != NULL || engine->is_exact;
+    }
+    find_data(call, plan);
+    if (engine->kernel == NULL && plan->n == 1) {
+        clear_steps_in_place(inputs, plan);
+    }
+    return fits;
+}
+
 static void make_plan(const struct ufunc_call *call, struct call_plan *plan)
 {
     const struct call_row *row = call->row;
@@ -168,7 +204,7 @@ static void make_plan(const struct ufunc_call *call, struct call_plan *plan)
                           (row->loop->engine.kernel != NULL || may_suit_loop(call)) &&
                           !(call->mask != NULL && row->loop->engine.zeros_tie) &&
                           (out == NULL || (array_is_injective(out) && output_is_independent(call)));
-        plan->way = fits ? AXES : LEFT_TO_NUMPY;
+        plan->way = !fits ? LEFT_TO_NUMPY : fit_one_axis(call, plan) ? ONE_AXIS : AXES;
         return;
     }
     /* If a flag becomes an exception, NumPy has not yet written an output that overlaps an input;
@@ -250,6 +286,34 @@ static PyObject *run_one_loop(const struct ufunc_call *call, const struct call_p
     return errors_finish(call->table->name, (PyObject *)out, errors_raised());
 }
 
+/* With operands of its own, which take room for many axes. */
+static __attribute__((noinline)) bool run_one_axis(const struct ufunc_call *call,
+                                                   struct call_plan *plan, PyObject **result)
+{
+    const int operands = call->table->inputs + 1;
+    struct nested nested;
+    PyArrayObject *out = output_of(call, plan);
+    if (out == NULL) {
+        *result = NULL;
+        return true;
+    }
+    nested.axes = 1;
+    nested.axis[0].n = plan->n;
+    for (int op = 0; op < operands; op++) {
+        nested.data[op] = plan->data[op];
+        nested.axis[0].step[op] = plan->step[op];
+    }
+    if (call->mask != NULL) {
+        nested.data[operands] = PyArray_DATA(call->mask);
+        nested.axis[0].step[operands] = sizeof(npy_bool);
+    }
+    if (nested_call_run(call, &nested, out, result)) {
+        return true;
+    }
+    Py_DECREF(out);
+    return false;
+}
+
 /* Also computes a call that began on a device and that the processor has to do. */
 static bool offload_one_loop(const struct ufunc_call *call, struct call_plan *plan,
                              struct elementwise_offload *offload, PyObject **result)
@@ -319,6 +383,10 @@ bool elementwise_call(const struct ufunc_call *call, PyObject **result)
                   : plan.way == AT_ONCE ? run_at_once(call, &plan, out)
                                         : run_one_loop(call, &plan, out);
         return true;
+    case ONE_AXIS:
+        done = run_one_axis(call, &plan, result);
+        elementwise_calls.nested += done;
+        return done;
     case AXES:
         done = iterator_run_axes(call, result);
         elementwise_calls.nested += done;

@@ -5,12 +5,7 @@
 
 #include "elementwise_ranges.h"
 #include "errors.h"
-
-/* Whether an operand is an array of another dtype than the loop's. */
-static bool converts(const struct ufunc_call *call, int operand)
-{
-    return call->is_resolved && call->convert[operand] != NULL;
-}
+#include "nested_call.h"
 
 /* As ranges_run() takes them; 0-d arrays for scalars are new references, in `made`. False with an exception. */
 static bool list_operands(const struct ufunc_call *call, struct iterator_operands *operands,
@@ -24,7 +19,8 @@ static bool list_operands(const struct ufunc_call *call, struct iterator_operand
     operands->order = call->is_resolved ? call->order : NPY_KEEPORDER;
     for (int i = 0; i < inputs; i++) {
         operands->array[i] = call->array[i];
-        operands->dtype[i] = converts(call, i) ? PyArray_DESCR(call->array[i]) : call->row->input;
+        operands->dtype[i] =
+            operands_is_converted(call, i) ? PyArray_DESCR(call->array[i]) : call->row->input;
         made[i] = NULL;
         if (call->array[i] == NULL) {
             Py_INCREF(operands->dtype[i]);
@@ -36,8 +32,9 @@ static bool list_operands(const struct ufunc_call *call, struct iterator_operand
         }
     }
     operands->array[inputs] = call->array[inputs];
-    operands->dtype[inputs] =
-        converts(call, inputs) ? PyArray_DESCR(call->array[inputs]) : call->row->output;
+    operands->dtype[inputs] = operands_is_converted(call, inputs)
+                                  ? PyArray_DESCR(call->array[inputs])
+                                  : call->row->output;
     return complete;
 }
 
@@ -62,23 +59,7 @@ static NpyIter *make_iterator(const struct ufunc_call *call, npy_uint32 flags,
     return iterator;
 }
 
-/* ---- kernels, and loops whose results are exact: any steps, any order; other loops: one row of contiguous or repeated
- * elements ---- */
-
-static bool suits_loop(const struct nested *nested, const struct elementwise *engine)
-{
-    if (engine->is_exact) {
-        return true;
-    }
-    for (int op = 0; op < engine->operands; op++) {
-        const npy_intp step = nested->axis[0].step[op];
-        if (step != (npy_intp)engine->item_size[op] && nested->convert[op] == NULL &&
-            !(op < engine->inputs && step == 0)) {
-            return false;
-        }
-    }
-    return nested->axes == 1;
-}
+/* ---- axes ---- */
 
 static bool read_axes(NpyIter *iterator, int operands, struct nested *nested)
 {
@@ -104,47 +85,26 @@ static bool read_axes(NpyIter *iterator, int operands, struct nested *nested)
     return true;
 }
 
+/* Without copies of operands: nothing is left of the iterator but axes. */
 bool iterator_run_axes(const struct ufunc_call *call, PyObject **result)
 {
-    struct elementwise *engine = &call->row->loop->engine;
     const int inputs = call->table->inputs;
+    struct nested nested;
     NpyIter *iterator = make_iterator(call, 0, 0);
     if (iterator == NULL) {
         return false;
     }
-    struct failure failure = {.threads_run = false};
-    struct nested nested;
-    nested.hook_data = &failure;
-    nested.convert[inputs + 1] = NULL;
-    for (int i = 0; i <= inputs; i++) {
-        nested.convert[i] = converts(call, i) ? call->convert[i] : NULL;
-        nested.stored_size[i] = (size_t)PyArray_ITEMSIZE(NpyIter_GetOperandArray(iterator)[i]);
-    }
-    nested.stored_size[inputs + 1] = sizeof(npy_bool);
-    const npy_intp n = NpyIter_GetIterSize(iterator);
     PyArrayObject *out = NpyIter_GetOperandArray(iterator)[inputs];
-    nested.is_masked = call->mask != NULL;
-    if (n == 0 || PyArray_NDIM(out) == 0 ||
-        !read_axes(iterator, inputs + 1 + nested.is_masked, &nested) ||
-        (engine->kernel == NULL && !suits_loop(&nested, engine))) {
-        PyErr_Clear();
-        NpyIter_Deallocate(iterator);
-        return false;
-    }
+    const bool found = NpyIter_GetIterSize(iterator) > 0 && PyArray_NDIM(out) > 0 &&
+                       read_axes(iterator, inputs + 1 + (call->mask != NULL), &nested);
     Py_INCREF(out);
-    errors_clear();
-    const bool is_tiny = elementwise_is_tiny(engine, n);
-    nested.streams = !is_tiny && !nested.is_masked && elementwise_streams(engine, nested.data, n);
-    nested.output_is_new = call->array[inputs] == NULL;
-    NPY_BEGIN_THREADS_DEF;
-    if (!is_tiny) {
-        NPY_BEGIN_THREADS;
-    }
-    nested_run(engine, &nested, is_tiny);
-    NPY_END_THREADS;
+    PyErr_Clear();
     NpyIter_Deallocate(iterator);
-    *result = errors_finish(call->table->name, (PyObject *)out, errors_raised());
-    return true;
+    if (found && nested_call_run(call, &nested, out, result)) {
+        return true;
+    }
+    Py_DECREF(out);
+    return false;
 }
 
 /* ---- devices ---- */

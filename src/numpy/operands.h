@@ -18,6 +18,12 @@ struct ufunc_call {
     convert_elements *convert[CALL_MOST_OPERANDS]; /* arrays of another dtype; NULL: of the row's */
 };
 
+/* Whether an operand is an array of another dtype than the loop's. */
+static inline bool operands_is_converted(const struct ufunc_call *call, int operand)
+{
+    return call->is_resolved && call->convert[operand] != NULL;
+}
+
 /* Whether an argument has no __array_ufunc__ of its own, which is to see the ufunc that was called, nor a dtype
  * whose loops may have been registered with that one alone. */
 bool operands_is_ordinary(PyObject *object);

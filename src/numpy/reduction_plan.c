@@ -278,7 +278,7 @@ static void divide_axes(struct reduction *reduction, const struct axes *joined)
 
 /* ---- the rules ---- */
 
-enum { FEW_ROWS = 3, MANY_ROWS = 64, MOST_COPIED_ROWS = 16 };
+enum { FEW_ROWS = 3, MANY_ROWS = 64, MOST_COPIED_ROWS = 32 };
 
 /* Why there is no kernel for the operands; NULL if there is one, and the steps of a given output are known. */
 static const char *why_not_operands(struct reduction_plan *plan, const struct reduction_op *op)
@@ -320,7 +320,8 @@ static const char *why_not_axes(struct reduction_plan *plan, const struct reduct
     const npy_intp rows = size_from(&plan->reduction.repeated, 0);
     const bool is_copy = rows * size_from(&plan->reduction.inner, 0) == 1;
     const bool gains = PyArray_SIZE(array) > size_from(&plan->reduction.kept, 0) ||
-                       (is_short && size_from(&plan->reduction.kept, 1) <= MOST_COPIED_ROWS);
+                       (PyArray_NBYTES(array) <= REDUCTION_COPIED_BYTES &&
+                        size_from(&plan->reduction.kept, 1) <= MOST_COPIED_ROWS);
     if (is_copy && !gains) {
         return "a copy";
     }

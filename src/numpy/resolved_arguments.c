@@ -22,14 +22,23 @@ int resolved_arguments_initialize(void)
     return 0;
 }
 
-/* Elements of the inputs when broadcast. */
+/* Elements of the inputs when broadcast, or more where even all combinations of theirs fit the buffer; 0 if they have no
+ * axes. */
 static npy_intp size_of_inputs(const struct call_table *table, PyObject *const *args)
 {
     PyArrayObject *array[MOST_OPERANDS];
+    double combinations = 1;
+    bool has_axes = false;
     for (int i = 0; i < table->inputs; i++) {
         array[i] = PyArray_CheckExact(args[i]) ? (PyArrayObject *)args[i] : NULL;
+        if (array[i] != NULL && PyArray_NDIM(array[i]) > 0) {
+            has_axes = true;
+            combinations *= (double)array_size(array[i]);
+        }
     }
-    return operands_size(array, table->inputs);
+    return !has_axes                     ? 0
+           : combinations <= NPY_BUFSIZE ? (npy_intp)combinations
+                                         : operands_size(array, table->inputs);
 }
 
 static bool has_own_bytes(PyArray_Descr *dtype)

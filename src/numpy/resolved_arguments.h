@@ -1,11 +1,8 @@
-/* The arguments of a call, not a short one, whose inner loop NumPy has to be asked for. */
+/* The arguments of a call whose inner loop NumPy has to be asked for. */
 #ifndef NUMC_RESOLVED_ARGUMENTS_H
 #define NUMC_RESOLVED_ARGUMENTS_H
 
 #include "call_table.h"
-
-/* Calls none of whose inputs has more elements are left to NumPy. `python benchmarks/random_calls.py` */
-enum { MOST_UNRESOLVED_ELEMENTS = 512 };
 
 struct resolved_arguments {
     const struct call_table *table;

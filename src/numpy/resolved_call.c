@@ -51,16 +51,20 @@ static size_t size_of_part(struct dtype dtype)
     return dtype.kind == 'c' ? dtype.size / 2 : dtype.size;
 }
 
+/* Floats, where NumPy's loop computes them. */
+enum { MOST_LOOKED_AT = 2048, MOST_LOOKED_AT_APART = 512 };
+
 /* Whether a cast raises flags that NumPy reports as those of a cast, since it comes before the loop: arrays of up to
  * one axis that fit its buffer are cast as a whole. Only floats that become longer ones do, by signaling NaNs; those
  * of half precision are converted without flags. In short calls it takes too long to look at floats one by one. */
-static bool is_raised_by_cast(PyArrayObject *array, int to, bool is_short)
+static bool is_raised_by_cast(PyArrayObject *array, int to, bool fits_buffer)
 {
     const int type = PyArray_TYPE(array);
     const struct dtype from = dtype_of(type);
     const npy_intp n = array_size(array);
     if ((from.kind != 'f' && from.kind != 'c') || type == NPY_HALF || PyArray_NDIM(array) > 1 ||
-        n > private_buffer_size() || size_of_part(from) == size_of_part(dtype_of(to))) {
+        size_of_part(from) == size_of_part(dtype_of(to)) ||
+        (!fits_buffer && n > private_buffer_size())) {
         return false;
     }
     const npy_intp size = sizeof(npy_float), parts = PyArray_ITEMSIZE(array) / size;
@@ -72,7 +76,7 @@ static bool is_raised_by_cast(PyArrayObject *array, int to, bool is_short)
         return has_signaling(data, sizeof(npy_float), n * parts);
     }
     const npy_intp step = PyArray_STRIDE(array, 0);
-    return is_short || has_signaling(data, step, n) ||
+    return (fits_buffer && n > MOST_LOOKED_AT_APART) || has_signaling(data, step, n) ||
            (parts > 1 && has_signaling(data + size, step, n));
 }
 
@@ -84,13 +88,11 @@ static bool casts_are_usual(const struct resolved_arguments *arguments, int loop
     const char *types = table->types + loop * table->operands;
     for (int i = 0; i < table->inputs; i++) {
         PyObject *input = arguments->input[i];
-        const bool is_buffered =
-            PyArray_CheckExact(input) && array_size((PyArrayObject *)input) > private_buffer_size();
-        PyArray_Descr *to = PyArray_DescrFromType(types[i]);
-        const bool usual = is_buffered || arguments->kind[i] >= CALL_TYPES ||
-                           can_cast(arguments->kind[i], to, NPY_SAFE_CASTING) ||
-                           (dtype_is_integer(arguments->kind[i]) && types[i] == NPY_BOOL);
-        Py_DECREF(to);
+        const bool usual = arguments->kind[i] >= CALL_TYPES ||
+                           PyArray_CanCastSafely(arguments->kind[i], types[i]) ||
+                           (dtype_is_integer(arguments->kind[i]) && types[i] == NPY_BOOL) ||
+                           (PyArray_CheckExact(input) &&
+                            array_size((PyArrayObject *)input) > private_buffer_size());
         if (!usual ||
             (arguments->kind[i] < CALL_TYPES && is_undefined(arguments->kind[i], types[i])) ||
             (PyArray_CheckExact(input) &&
@@ -115,9 +117,6 @@ static bool casts_are_usual(const struct resolved_arguments *arguments, int loop
     return true;
 }
 
-/* Of an operand; what it takes NumPy to cast less is not worth it. `python benchmarks/random_calls.py` */
-enum { LEAST_CAST_BYTES = 4096 };
-
 /* Of calls that fit NumPy's buffer, which it casts as a whole: whether this path takes less time. Loops of NumPy's must
  * be handed whole operands, and nothing is looked for in these before. */
 static bool suits_few(const struct resolved_arguments *arguments)
@@ -132,16 +131,22 @@ static bool suits_few(const struct resolved_arguments *arguments)
         return loop >= 0;
     }
     const char *types = table->types + loop * table->operands;
-    const struct dtype dtype = dtype_of(types[0]);
+    const bool is_exact = table->loop[loop].engine.is_exact;
     const npy_intp n = operands_largest(arguments->input, table->inputs);
-    bool suits = dtype.kind != 'c' && n * (npy_intp)dtype.size >= LEAST_CAST_BYTES;
+    bool suits = true;
     for (int i = 0; i < table->inputs && suits; i++) {
         PyArrayObject *array = (PyArrayObject *)arguments->input[i];
         const int kind = arguments->kind[i];
-        suits = types[i] == types[0] && (kind >= CALL_TYPES || is_of_dtype(kind, types[i]) ||
-                                         dtype_is_integer(kind) || kind == NPY_HALF);
+        if (types[i] != types[0]) {
+            return false;
+        }
         if (PyArray_CheckExact(array) && PyArray_NDIM(array) > 0) {
-            suits = suits && PyArray_IS_C_CONTIGUOUS(array) && array_size(array) == n;
+            const bool is_cast = !is_of_dtype(kind, types[i]);
+            const bool is_looked_at = is_cast && !dtype_is_integer(kind) && kind != NPY_HALF;
+            suits =
+                (is_exact || (array_size(array) == n && (PyArray_IS_C_CONTIGUOUS(array) ||
+                                                         (is_cast && PyArray_NDIM(array) == 1)))) &&
+                (!is_looked_at || n <= MOST_LOOKED_AT);
         }
     }
     return suits;

@@ -7,6 +7,9 @@
 #include "kernels/sizes.h"
 #include "kernels/vector.h"
 
+/* What is around an operation takes longer than it does. */
+#define UNROLL _Pragma("GCC unroll 4")
+
 /* `value` is that of `last` and `next`, in a register as wide as `wide`: of narrower integers each operation would
  * extend one anew; as a bool any byte is 0 or 1. */
 #define RUNNING(name, type, wide, value)                                                           \
@@ -16,7 +19,8 @@
         char *out = data[2];                                                                       \
         const ptrdiff_t in_step = step[1], out_step = step[2];                                     \
         wide last = *(const type *)data[0];                                                        \
-        for (; n > 0; n--, in += in_step, out += out_step) {                                       \
+        UNROLL                                                                                     \
+        for (ptrdiff_t i = 0; i < n; i++, in += in_step, out += out_step) {                        \
             const wide next = *(const type *)in;                                                   \
             last = (value);                                                                        \
             *(type *)out = (type)last;                                                             \

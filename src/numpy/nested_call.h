@@ -1,0 +1,14 @@
+/* Element-wise calls whose axes are known. */
+#ifndef NUMC_NESTED_CALL_H
+#define NUMC_NESTED_CALL_H
+
+#include "operands.h"
+
+#include "engine/nested.h"
+
+/* Computes a call of one element or more, of which `nested` has the axes and the data. The reference to the output is
+ * that of the result then, which is NULL with an exception. False, with nothing done, if only NumPy's own path can. */
+bool nested_call_run(const struct ufunc_call *call, struct nested *nested, PyArrayObject *out,
+                     PyObject **result);
+
+#endif
