@@ -415,7 +415,8 @@ enum reduction_way reduction_way_without_kernels(const struct reduction_argument
 bool reduction_is_short(const struct reduction_op *op, PyArrayObject *array)
 {
     return array_size(array) < reduction_short_loop() &&
-           (kernel_of(op, PyArray_TYPE(array)) == NULL || is_broadcast(array, NULL));
+           (kernel_of(op, PyArray_TYPE(array)) == NULL || is_broadcast(array, NULL) ||
+            !array_is_plain(array));
 }
 
 /* Whether one thread reduces all elements to one, and zeros may tie: why_not_axes() would refuse it in the end. */
@@ -450,6 +451,11 @@ void reduction_plan_reduce(struct reduction_plan *plan, const struct reduction_o
     }
     memset(plan->out_step, 0, (size_t)arguments->ndim * sizeof *plan->out_step);
     plan->reason = why_not_operands(plan, op);
+    if (plan->reason != NULL && array_size(arguments->array) < reduction_short_loop() &&
+        is_numpys(arguments)) {
+        plan->way = REDUCE_BY_NUMPY; /* at once, as loops gain nothing in any order of the axes */
+        return;
+    }
     if (plan->reason == NULL && arguments->where != NULL &&
         plan->reduction.conversion.convert != NULL) {
         plan->reason = "where= and a conversion";

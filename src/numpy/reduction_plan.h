@@ -32,8 +32,7 @@ npy_intp reduction_short_loop(void);
 /* Where a reduction goes whose `initial` or `where` kernels do not take. */
 enum reduction_way reduction_way_without_kernels(const struct reduction_arguments *arguments);
 
-/* Whether NumPy reduces an array as fast: a short one, for whose elements, or for whose strides of 0, there is no
- * kernel. */
+/* Whether NumPy reduces an array as fast: a short one for whose elements, as they lie, there is no kernel. */
 bool reduction_is_short(const struct reduction_op *op, PyArrayObject *array);
 
 struct reduction_plan {

@@ -258,7 +258,7 @@ INLINE bool meet_at_once(const struct product *x, const char *a)
     const char *b = x->b.data;
     int any = 0;
     for (ptrdiff_t k = 0; k < FIRST_MET && x->k >= FIRST_MET; k++) {
-        any |= (a[k * x->a.column_step] != 0) & (b[k * x->b.row_step] != 0);
+        any |= (uint8_t)a[k * x->a.column_step] * (uint8_t)b[k * x->b.row_step];
     }
     return any != 0;
 }
