@@ -22,13 +22,15 @@ enum {
     FEW_MASKED_ELEMENTS = 128,    /* whose runs cost less than to ask for the original */
 };
 
-static PyObject *out_keyword, *where_keyword;
+static PyObject *out_keyword, *where_keyword, *dtype_keyword;
 
 int call_initialize(void)
 {
     out_keyword = PyUnicode_InternFromString("out");
     where_keyword = PyUnicode_InternFromString("where");
-    return out_keyword != NULL && where_keyword != NULL ? resolved_arguments_initialize() : -1;
+    dtype_keyword = PyUnicode_InternFromString("dtype");
+    const bool complete = out_keyword != NULL && where_keyword != NULL && dtype_keyword != NULL;
+    return complete ? resolved_arguments_initialize() : -1;
 }
 
 /* An array that needs no preparation: not a subclass, aligned, native, its dtype without metadata. */
@@ -52,11 +54,25 @@ static bool read_scalar(PyObject *scalar, const struct call_row *row, union elem
            scalar_convert_number(scalar, type, element);
 }
 
-/* Reads the output of `f(..., out)` or `f(..., out=out)`, and `where=`; NULL where there is none. False if
- * there is anything else. */
-static bool read_keywords(PyObject *const *args, Py_ssize_t positional, PyObject *keywords,
-                          const struct call_table *table, PyObject **out, PyObject **mask)
+/* Whether `dtype=` names the one that the inputs have and the output gets, in a usual way. */
+static bool changes_nothing(PyObject *dtype, const struct call_row *row)
 {
+    const PyArray_Descr *descr = row->input;
+    const bool is_named = PyUnicode_CheckExact(dtype)
+                              ? PyUnicode_GET_LENGTH(dtype) == 1 &&
+                                    PyUnicode_READ_CHAR(dtype, 0) == (Py_UCS4)descr->type
+                              : dtype == (PyObject *)descr || dtype == (PyObject *)descr->typeobj ||
+                                    (dtype == (PyObject *)&PyFloat_Type &&
+                                     descr->type_num == NPY_DOUBLE);
+    return is_named && row->output->type_num == descr->type_num;
+}
+
+/* Reads the output of `f(..., out)` or `f(..., out=out)`, and `where=`; NULL where there is none. False if
+ * there is anything else, but for a `dtype=` that changes nothing. */
+static bool read_keywords(PyObject *const *args, Py_ssize_t positional, PyObject *keywords,
+                          const struct ufunc_call *call, PyObject **out, PyObject **mask)
+{
+    const struct call_table *table = call->table;
     const int inputs = table->inputs;
     const Py_ssize_t named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
     *out = positional > inputs ? args[inputs] : NULL;
@@ -76,7 +92,8 @@ static bool read_keywords(PyObject *const *args, Py_ssize_t positional, PyObject
                                                   : value;
         } else if (keyword == where_keyword) {
             *mask = value;
-        } else {
+        } else if (keyword != dtype_keyword || table->is_product ||
+                   !changes_nothing(value, call->row)) {
             return false;
         }
     }
@@ -128,7 +145,7 @@ static bool read_operands(struct ufunc_call *call, PyObject *const *args, size_t
     PyObject *out, *mask;
     /* The inputs first: most of the calls that are not like this one have several dtypes. */
     if (positional < inputs || !read_inputs(call, args) ||
-        !read_keywords(args, positional, keywords, call->table, &out, &mask) ||
+        !read_keywords(args, positional, keywords, call, &out, &mask) ||
         (mask != NULL && (call->table->is_product || !is_usual_mask(mask, out)))) {
         return false;
     }

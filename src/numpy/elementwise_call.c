@@ -181,6 +181,10 @@ static bool fit_one_axis(const struct ufunc_call *call, struct call_plan *plan)
         return false;
     }
     plan->n = array_size(plan->shape);
+    for (int op = 0; op <= inputs && plan->n == 1; op++) { /* whose strides mean nothing */
+        PyArrayObject *array = call->array[op];
+        plan->step[op] = array != NULL && PyArray_NDIM(array) > 0 ? PyArray_ITEMSIZE(array) : 0;
+    }
     bool fits = plan->n > 0 && (call->mask == NULL || (PyArray_SAMESHAPE(call->mask, plan->shape) &&
                                                        PyArray_CHKFLAGS(call->mask, plan->order)));
     /* Of steps that all run backwards, some of NumPy's loops would get the elements in turn. */

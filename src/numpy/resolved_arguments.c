@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+/* That fit NumPy's buffer, mostly even if broadcast. */
+enum { FEW_ELEMENTS = 64 };
+
 enum { OUT, WHERE, DTYPE, SIGNATURE, CASTING, ORDER, SUBOK, KEYWORDS };
 static PyObject *keyword_names[KEYWORDS];
 
@@ -172,19 +175,30 @@ static bool read_keywords(struct resolved_arguments *arguments, PyObject *const 
            read_mask(arguments, value[WHERE]);
 }
 
+/* Of short calls, NumPy reads others: none of them is worth it. */
+static bool are_usual_keywords(PyObject *keywords)
+{
+    return keywords == NULL ||
+           (PyTuple_GET_SIZE(keywords) == 1 && PyTuple_GET_ITEM(keywords, 0) == keyword_names[OUT]);
+}
+
 bool resolved_arguments_read_inputs(struct resolved_arguments *arguments,
                                     const struct call_table *table, PyObject *const *args,
-                                    size_t count)
+                                    size_t count, PyObject *keywords)
 {
     if (PyVectorcall_NARGS(count) < table->inputs || table->loops == 0 ||
         table->operands > MOST_OPERANDS) {
         return false;
     }
+    const bool are_usual_of_few = are_usual_keywords(keywords);
+    if (!are_usual_of_few && operands_largest(args, table->inputs) <= FEW_ELEMENTS) {
+        return false;
+    }
     const npy_intp n = size_of_inputs(table, args);
-    bool are_usual = n > 0;
     arguments->table = table;
     arguments->input = args;
     arguments->fits_buffer = n <= NPY_BUFSIZE || n <= private_buffer_size();
+    bool are_usual = n > 0 && (!arguments->fits_buffer || are_usual_of_few);
     for (int i = 0; i < table->inputs && are_usual; i++) {
         arguments->kind[i] = kind_of(args[i]);
         are_usual = arguments->kind[i] >= 0;
@@ -195,10 +209,7 @@ bool resolved_arguments_read_inputs(struct resolved_arguments *arguments,
 bool resolved_arguments_read_others(struct resolved_arguments *arguments, PyObject *const *args,
                                     size_t count, PyObject *keywords)
 {
-    const bool is_one = keywords != NULL && PyTuple_GET_SIZE(keywords) == 1;
-    const bool is_only_out = is_one && PyTuple_GET_ITEM(keywords, 0) == keyword_names[OUT];
-    const bool are_read = (keywords == NULL || is_only_out || !arguments->fits_buffer) &&
-                          read_keywords(arguments, args, PyVectorcall_NARGS(count), keywords);
+    const bool are_read = read_keywords(arguments, args, PyVectorcall_NARGS(count), keywords);
     PyErr_Clear();
     return are_read;
 }

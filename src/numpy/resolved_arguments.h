@@ -22,7 +22,7 @@ int resolved_arguments_initialize(void);
 /* Both are false if NumPy has to read them, since they are unusual or wrong. First the inputs: */
 bool resolved_arguments_read_inputs(struct resolved_arguments *arguments,
                                     const struct call_table *table, PyObject *const *args,
-                                    size_t count);
+                                    size_t count, PyObject *keywords);
 bool resolved_arguments_read_others(struct resolved_arguments *arguments, PyObject *const *args,
                                     size_t count, PyObject *keywords);
 

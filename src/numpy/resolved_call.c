@@ -117,41 +117,6 @@ static bool casts_are_usual(const struct resolved_arguments *arguments, int loop
     return true;
 }
 
-/* Of calls that fit NumPy's buffer, which it casts as a whole: whether this path takes less time. Loops of NumPy's must
- * be handed whole operands, and nothing is looked for in these before. */
-static bool suits_few(const struct resolved_arguments *arguments)
-{
-    const struct call_table *table = arguments->table;
-    if (table->inputs > PIECES_MOST_INPUTS || table->operands != table->inputs + 1) {
-        return false;
-    }
-    const int loop = call_table_loop((struct call_table *)table, arguments->kind, NULL, NULL, NULL,
-                                     NPY_SAME_KIND_CASTING);
-    if (loop < 0 || table->loop[loop].engine.kernel != NULL) {
-        return loop >= 0;
-    }
-    const char *types = table->types + loop * table->operands;
-    const bool is_exact = table->loop[loop].engine.is_exact;
-    const npy_intp n = operands_largest(arguments->input, table->inputs);
-    bool suits = true;
-    for (int i = 0; i < table->inputs && suits; i++) {
-        PyArrayObject *array = (PyArrayObject *)arguments->input[i];
-        const int kind = arguments->kind[i];
-        if (types[i] != types[0]) {
-            return false;
-        }
-        if (PyArray_CheckExact(array) && PyArray_NDIM(array) > 0) {
-            const bool is_cast = !is_of_dtype(kind, types[i]);
-            const bool is_looked_at = is_cast && !dtype_is_integer(kind) && kind != NPY_HALF;
-            suits =
-                (is_exact || (array_size(array) == n && (PyArray_IS_C_CONTIGUOUS(array) ||
-                                                         (is_cast && PyArray_NDIM(array) == 1)))) &&
-                (!is_looked_at || n <= MOST_LOOKED_AT);
-        }
-    }
-    return suits;
-}
-
 /* The row of the type table; -1 if NumPy is to find it, or says what is wrong. */
 static int find_loop(const struct resolved_arguments *arguments)
 {
@@ -179,6 +144,75 @@ static convert_elements *conversion(int from, int to)
         found[from][to].is_known = true;
     }
     return found[from][to].convert;
+}
+
+/* ---- short calls ---- */
+
+/* Calls that fit NumPy's buffer, which it casts as a whole, by the kinds of their inputs: */
+enum few {
+    FEW_UNKNOWN,
+    FEW_OF_NUMPY, /* take less time there */
+    FEW_IN_LINE,  /* may take less here if NumPy's loop is handed whole operands */
+    FEW_EXACT,    /* in any layout */
+    FEW_BY_KERNEL,
+};
+
+static bool is_cast_as_usual(int kind, int type)
+{
+    const bool casts = PyArray_CanCastSafely(kind, type) ||
+                       (dtype_is_integer(kind) && type == NPY_BOOL && kind != NPY_BOOL);
+    return is_of_dtype(kind, type) || (casts && conversion(kind, type) != NULL);
+}
+
+static enum few find_few(const struct call_table *table, const int kinds[])
+{
+    if (table->inputs > PIECES_MOST_INPUTS || table->operands != table->inputs + 1) {
+        return FEW_OF_NUMPY;
+    }
+    const int loop =
+        call_table_loop((struct call_table *)table, kinds, NULL, NULL, NULL, NPY_SAME_KIND_CASTING);
+    if (loop < 0) {
+        return FEW_OF_NUMPY;
+    }
+    const char *types = table->types + loop * table->operands;
+    const struct elementwise *engine = &table->loop[loop].engine;
+    bool suits = table->row[(int)types[0]].loop == &table->loop[loop];
+    for (int i = 0; i < table->inputs && suits; i++) {
+        suits = types[i] == types[0] &&
+                (kinds[i] >= CALL_TYPES || is_cast_as_usual(kinds[i], types[i]));
+    }
+    return !suits                   ? FEW_OF_NUMPY
+           : engine->kernel != NULL ? FEW_BY_KERNEL
+           : engine->is_exact       ? FEW_EXACT
+                                    : FEW_IN_LINE;
+}
+
+/* Whether a short call takes less time here than in NumPy. Nothing is looked for in it before. */
+static bool suits_few(const struct resolved_arguments *arguments)
+{
+    struct call_table *table = (struct call_table *)arguments->table;
+    const int *kinds = arguments->kind;
+    _Atomic unsigned char *known = &table->few[kinds[0]][table->inputs == 2 ? kinds[1] : 0];
+    if (*known == FEW_UNKNOWN) {
+        *known = (unsigned char)find_few(table, kinds);
+    }
+    const enum few few = (enum few) * known;
+    bool suits = few != FEW_OF_NUMPY;
+    PyArrayObject *shape = NULL;
+    for (int i = 0; i < table->inputs && suits && few != FEW_BY_KERNEL; i++) {
+        PyArrayObject *array = (PyArrayObject *)arguments->input[i];
+        if (!PyArray_CheckExact(array) || PyArray_NDIM(array) == 0) {
+            continue;
+        }
+        shape = shape != NULL ? shape : array;
+        const bool is_line = PyArray_SAMESHAPE(array, shape) &&
+                             (PyArray_IS_C_CONTIGUOUS(array) || PyArray_NDIM(array) == 1);
+        /* Of floats that are cast, each is looked at. */
+        suits =
+            (is_line || few == FEW_EXACT) && ((kinds[i] != NPY_FLOAT && kinds[i] != NPY_CFLOAT) ||
+                                              array_size(array) <= MOST_LOOKED_AT);
+    }
+    return suits;
 }
 
 /* ---- in pieces ---- */
@@ -369,7 +403,7 @@ bool resolved_call(const struct call_table *table, PyObject *const *args, size_t
 {
     struct resolved_arguments arguments;
     struct ufunc_call call;
-    if (!resolved_arguments_read_inputs(&arguments, table, args, count) ||
+    if (!resolved_arguments_read_inputs(&arguments, table, args, count, keywords) ||
         (arguments.fits_buffer && !suits_few(&arguments)) ||
         !resolved_arguments_read_others(&arguments, args, count, keywords)) {
         return false;
