@@ -197,16 +197,22 @@ static bool suits_few(const struct resolved_arguments *arguments)
         *known = (unsigned char)find_few(table, kinds);
     }
     const enum few few = (enum few) * known;
-    bool suits = few != FEW_OF_NUMPY;
+    if (few == FEW_OF_NUMPY || few == FEW_BY_KERNEL) {
+        return few == FEW_BY_KERNEL;
+    }
+    const int loop = call_table_loop(table, kinds, NULL, NULL, NULL, NPY_SAME_KIND_CASTING);
+    const int type = table->types[loop * table->operands];
+    bool suits = true;
     PyArrayObject *shape = NULL;
-    for (int i = 0; i < table->inputs && suits && few != FEW_BY_KERNEL; i++) {
+    for (int i = 0; i < table->inputs && suits; i++) {
         PyArrayObject *array = (PyArrayObject *)arguments->input[i];
         if (!PyArray_CheckExact(array) || PyArray_NDIM(array) == 0) {
             continue;
         }
         shape = shape != NULL ? shape : array;
         const bool is_line = PyArray_SAMESHAPE(array, shape) &&
-                             (PyArray_IS_C_CONTIGUOUS(array) || PyArray_NDIM(array) == 1);
+                             (PyArray_IS_C_CONTIGUOUS(array) ||
+                              (PyArray_NDIM(array) == 1 && !is_of_dtype(kinds[i], type)));
         /* Of floats that are cast, each is looked at. */
         suits =
             (is_line || few == FEW_EXACT) && ((kinds[i] != NPY_FLOAT && kinds[i] != NPY_CFLOAT) ||
