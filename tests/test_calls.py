@@ -410,6 +410,25 @@ def test_the_unusual_is_numpys(case, short_calls):
     assert ours.dtype.metadata == theirs.dtype.metadata
 
 
+@pytest.mark.parametrize("dtype", ["d", float, np.float64, np.dtype("d")])
+def test_dtype_that_changes_nothing(dtype, short_calls):
+    a = np.arange(12.0).reshape(3, 4)
+    for name in "sqrt", "negative", "exp":
+        result = getattr(nc, name)(a, dtype=dtype)
+        assert result.dtype == a.dtype
+        assert np.array_equal(result, getattr(np, name)(a, dtype=dtype))
+    assert sum(short_calls()) == 3
+    for ufunc, args in (("less", (a, a)), ("isnan", (a,)), ("sqrt", (a.astype("f"),))):
+        said = []
+        for of in nc, np:
+            try:
+                said.append(getattr(of, ufunc)(*args, dtype=dtype).dtype)
+            except TypeError as error:
+                said.append(str(error).replace("numc_ufuncs", "numpy"))
+        assert said[0] == said[1], ufunc
+    assert sum(short_calls()) == 0
+
+
 def test_overrides_are_asked(short_calls):
     a = np.arange(3.0)
     assert nc.add(a, Overrides()) == (nc.add, "__call__")

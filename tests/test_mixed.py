@@ -227,7 +227,7 @@ def short_operands(n):
 @pytest.mark.parametrize("name", ["add", "less", "maximum", "hypot", "logical_and", "floor_divide"])
 @pytest.mark.parametrize("n", [1, 2, 5, 33])
 def test_short_calls_of_two_dtypes(n, name):
-    """Loops of NumPy whose results are not exact get lines whose elements follow each other, or are converted."""
+    """Loops of NumPy whose results are not exact get lines, contiguous or converted."""
     ours, theirs = getattr(nc, name), getattr(np, name)
     for layout, a, b in short_operands(n):
         before = sum(_core.short_calls())

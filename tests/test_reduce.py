@@ -566,6 +566,24 @@ def test_what_is_not_an_array(reductions):
     assert reductions()[0] == 0
 
 
+@pytest.mark.parametrize("shape", [(1,), (1, 9), (7, 1), (33, 1, 2), (2, 4099, 1), (40_000, 1)])
+@pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin", "add"])
+def test_results_of_one_element_each(name, shape):
+    """Copies, with zeros of both signs: in NumPy's bits, and its strides."""
+    values = np.array([0.0, -0.0, 1, -1, np.nan, np.inf])
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    rng = np.random.default_rng(5)
+    for dtype in "efd":
+        x = rng.choice(values, (2 * shape[0], *shape[1:])).astype(dtype)
+        for operand in x[: shape[0]], x[::2], np.asfortranarray(x[::2]):
+            axis = operand.shape.index(1)
+            for keywords in {}, {"keepdims": True}, {"initial": 0.0}, {"initial": -0.0}:
+                result = ours.reduce(operand, axis=axis, **keywords)
+                expected = theirs.reduce(operand, axis=axis, **keywords)
+                assert same_bits(result, expected), (dtype, keywords)
+                assert result.strides == expected.strides, (dtype, keywords)
+
+
 @pytest.mark.skipif(not has_methods, reason="this NumPy's ufuncs have no attributes to shadow by")
 def test_reasons():
     x = np.arange(24.0).reshape(2, 3, 4)
@@ -605,7 +623,10 @@ def test_reasons():
         "broadcast elements": [(nc.add, np.broadcast_to(long, (3, *long.shape)), {"axis": 1})],
         "out=": [(nc.add, x, {"out": np.zeros((3, 4), "f")}), (nc.add, x, {"out": x[0]})],
         "more axes than kernels take": [(nc.add, np.ones((3,) * 9)[(slice(2),) * 9], {})],
-        "a copy": [(nc.add, np.ones((1, 40_000)), {}), (nc.add, np.ones((99, 1, 4))[..., ::3], {"axis": 1})],
+        "a copy": [
+            (nc.add, np.ones((1, 40_000)), {}),
+            (nc.add, np.ones((99, 1, 4))[..., ::3], {"axis": 1}),
+        ],
     }
     for reason, calls_of_reason in calls.items():
         for ufunc, operand, keywords in calls_of_reason:

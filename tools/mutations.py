@@ -327,8 +327,8 @@ MUTATIONS = {
     ),
     "signaling NaNs of stepped rows": (
         "src/numpy/resolved_call.c",
-        "return is_short || has_signaling(data, step, n) ||",
-        "return is_short || has_signaling(data, step, 0) ||",
+        "has_signaling(data, step, n) ||",
+        "has_signaling(data, step, 0) ||",
     ),
     "order of converted integers": (
         "src/numpy/elementwise_call.c",
@@ -372,8 +372,18 @@ MUTATIONS = {
     ),
     "zeros of both signs": (
         "src/engine/signed_zeros.c",
-        "return has_zero(reduction,",
+        "return !is_copy && has_zero(reduction,",
         "return false && has_zero(reduction,",
+    ),
+    "rows of short calls": (
+        "src/engine/nested.c",
+        "axis->step, 0, 1, axis->n);",
+        "axis->step, 0, 1, axis->n - 1);",
+    ),
+    "dtype= of another output": (
+        "src/numpy/call.c",
+        "return is_named && row->output->type_num == descr->type_num;",
+        "return is_named;",
     ),
     "zeros next to each other": (
         "src/engine/signed_zeros.c",

@@ -413,9 +413,9 @@ static elementwise_kernel *choose_kernel(const struct tiled_call *call, struct n
 }
 
 /* Chooses the kernel, and then what converts the rest. */
-static void make_pieces(struct tiled_call *call, struct nested *nested)
+static void make_pieces(struct tiled_call *call, const struct elementwise *loop,
+                        struct nested *nested)
 {
-    const struct elementwise *loop = call->tiling.loop;
     call->pieces = (struct pieces){
         .loop = loop,
         .kernel = choose_kernel(call, nested),
@@ -440,7 +440,7 @@ static void run_one_row(struct elementwise *loop, struct nested *nested)
     memset(call.tiling.packed, false, sizeof call.tiling.packed);
     call.tiling.joined = false;
     call.tiling.columns = axis->n;
-    make_pieces(&call, nested);
+    make_pieces(&call, loop, nested);
     run_rows(nested->hook_data, &call.pieces, nested->data, row_step, axis->step, 0, 1, axis->n);
 }
 
@@ -456,7 +456,7 @@ void nested_run(struct elementwise *loop, struct nested *nested, bool is_tiny)
     if (nested->output_is_new && !is_tiny) {
         call.new_output_end = find_new_output_end(tiling);
     }
-    make_pieces(&call, nested);
+    make_pieces(&call, loop, nested);
     if (is_tiny) {
         run_tiles(&call, &(struct chunks){.end = tiling->tiles});
         return;

@@ -58,12 +58,12 @@ static bool read_scalar(PyObject *scalar, const struct call_row *row, union elem
 static bool changes_nothing(PyObject *dtype, const struct call_row *row)
 {
     const PyArray_Descr *descr = row->input;
-    const bool is_named = PyUnicode_CheckExact(dtype)
-                              ? PyUnicode_GET_LENGTH(dtype) == 1 &&
-                                    PyUnicode_READ_CHAR(dtype, 0) == (Py_UCS4)descr->type
-                              : dtype == (PyObject *)descr || dtype == (PyObject *)descr->typeobj ||
-                                    (dtype == (PyObject *)&PyFloat_Type &&
-                                     descr->type_num == NPY_DOUBLE);
+    const bool is_named =
+        PyUnicode_CheckExact(dtype)
+            ? PyUnicode_GET_LENGTH(dtype) == 1 &&
+                  PyUnicode_READ_CHAR(dtype, 0) == (Py_UCS4)descr->type
+            : dtype == (PyObject *)descr || dtype == (PyObject *)descr->typeobj ||
+                  (dtype == (PyObject *)&PyFloat_Type && descr->type_num == NPY_DOUBLE);
     return is_named && row->output->type_num == descr->type_num;
 }
 

@@ -295,12 +295,14 @@ static __attribute__((noinline)) bool run_one_axis(const struct ufunc_call *call
                                                    struct call_plan *plan, PyObject **result)
 {
     const int operands = call->table->inputs + 1;
+    struct failure failure = {.threads_run = false};
     struct nested nested;
     PyArrayObject *out = output_of(call, plan);
     if (out == NULL) {
         *result = NULL;
         return true;
     }
+    nested.hook_data = &failure;
     nested.axes = 1;
     nested.axis[0].n = plan->n;
     for (int op = 0; op < operands; op++) {

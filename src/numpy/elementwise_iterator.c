@@ -89,11 +89,13 @@ static bool read_axes(NpyIter *iterator, int operands, struct nested *nested)
 bool iterator_run_axes(const struct ufunc_call *call, PyObject **result)
 {
     const int inputs = call->table->inputs;
+    struct failure failure = {.threads_run = false};
     struct nested nested;
     NpyIter *iterator = make_iterator(call, 0, 0);
     if (iterator == NULL) {
         return false;
     }
+    nested.hook_data = &failure;
     PyArrayObject *out = NpyIter_GetOperandArray(iterator)[inputs];
     const bool found = NpyIter_GetIterSize(iterator) > 0 && PyArray_NDIM(out) > 0 &&
                        read_axes(iterator, inputs + 1 + (call->mask != NULL), &nested);

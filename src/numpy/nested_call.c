@@ -39,9 +39,7 @@ bool nested_call_run(const struct ufunc_call *call, struct nested *nested, PyArr
                      PyObject **result)
 {
     struct elementwise *engine = &call->row->loop->engine;
-    struct failure failure = {.threads_run = false};
     read_operands(call, nested);
-    nested->hook_data = &failure;
     if (!suits_loop(nested, engine)) {
         return false;
     }

@@ -25,22 +25,26 @@ int resolved_arguments_initialize(void)
     return 0;
 }
 
-/* Elements of the inputs when broadcast, or more where even all combinations of theirs fit the buffer; 0 if they have no
- * axes. */
+/* Elements of the inputs when broadcast, or more where even all combinations of theirs fit the buffer, or where NumPy
+ * says that the shapes do not go together; 0 if there are no axes. */
 static npy_intp size_of_inputs(const struct call_table *table, PyObject *const *args)
 {
     PyArrayObject *array[MOST_OPERANDS];
-    double combinations = 1;
-    bool has_axes = false;
+    npy_intp combinations = 1, longest = 0;
+    bool are_lines = true;
     for (int i = 0; i < table->inputs; i++) {
         array[i] = PyArray_CheckExact(args[i]) ? (PyArrayObject *)args[i] : NULL;
         if (array[i] != NULL && PyArray_NDIM(array[i]) > 0) {
-            has_axes = true;
-            combinations *= (double)array_size(array[i]);
+            const npy_intp size = array_size(array[i]);
+            const bool fits = size <= NPY_BUFSIZE && combinations <= NPY_BUFSIZE;
+            combinations = fits ? combinations * size : NPY_BUFSIZE + 1;
+            longest = Py_MAX(longest, size);
+            are_lines = are_lines && PyArray_NDIM(array[i]) == 1;
         }
     }
-    return !has_axes                     ? 0
-           : combinations <= NPY_BUFSIZE ? (npy_intp)combinations
+    return longest == 0                  ? 0
+           : combinations <= NPY_BUFSIZE ? combinations
+           : are_lines                   ? longest
                                          : operands_size(array, table->inputs);
 }
 

@@ -148,43 +148,46 @@ static convert_elements *conversion(int from, int to)
 
 /* ---- short calls ---- */
 
-/* Calls that fit NumPy's buffer, which it casts as a whole, by the kinds of their inputs: */
+/* What calls that fit NumPy's buffer, which it casts as a whole, gain here, by the kinds of their inputs: */
 enum few {
     FEW_UNKNOWN,
-    FEW_OF_NUMPY, /* take less time there */
-    FEW_IN_LINE,  /* may take less here if NumPy's loop is handed whole operands */
-    FEW_EXACT,    /* in any layout */
-    FEW_BY_KERNEL,
+    FEW_GAIN_NOTHING,
+    FEW_GAIN_IN_LINE,  /* by NumPy's loop, which is to be handed whole operands */
+    FEW_GAIN_BY_EXACT, /* by such a loop in any layout */
+    FEW_GAIN_BY_KERNEL,
+    FEW_MASK = 7,
+    FEW_FIRST_IS_CAST = 8, /* a flag; that of the second input is twice as large */
 };
 
 static bool is_cast_as_usual(int kind, int type)
 {
-    const bool casts = PyArray_CanCastSafely(kind, type) ||
-                       (dtype_is_integer(kind) && type == NPY_BOOL && kind != NPY_BOOL);
+    const bool casts =
+        PyArray_CanCastSafely(kind, type) || (dtype_is_integer(kind) && type == NPY_BOOL);
     return is_of_dtype(kind, type) || (casts && conversion(kind, type) != NULL);
 }
 
-static enum few find_few(const struct call_table *table, const int kinds[])
+static int find_few(struct call_table *table, const int kinds[])
 {
     if (table->inputs > PIECES_MOST_INPUTS || table->operands != table->inputs + 1) {
-        return FEW_OF_NUMPY;
+        return FEW_GAIN_NOTHING;
     }
-    const int loop =
-        call_table_loop((struct call_table *)table, kinds, NULL, NULL, NULL, NPY_SAME_KIND_CASTING);
+    const int loop = call_table_loop(table, kinds, NULL, NULL, NULL, NPY_SAME_KIND_CASTING);
     if (loop < 0) {
-        return FEW_OF_NUMPY;
+        return FEW_GAIN_NOTHING;
     }
     const char *types = table->types + loop * table->operands;
     const struct elementwise *engine = &table->loop[loop].engine;
     bool suits = table->row[(int)types[0]].loop == &table->loop[loop];
+    int casts = 0;
     for (int i = 0; i < table->inputs && suits; i++) {
-        suits = types[i] == types[0] &&
-                (kinds[i] >= CALL_TYPES || is_cast_as_usual(kinds[i], types[i]));
+        const bool is_number = kinds[i] >= CALL_TYPES;
+        suits = types[i] == types[0] && (is_number || is_cast_as_usual(kinds[i], types[i]));
+        casts |= !is_number && !is_of_dtype(kinds[i], types[i]) ? FEW_FIRST_IS_CAST << i : 0;
     }
-    return !suits                   ? FEW_OF_NUMPY
-           : engine->kernel != NULL ? FEW_BY_KERNEL
-           : engine->is_exact       ? FEW_EXACT
-                                    : FEW_IN_LINE;
+    return !suits                                               ? FEW_GAIN_NOTHING
+           : engine->kernel != NULL                             ? FEW_GAIN_BY_KERNEL
+           : engine->is_exact && dtype_of(types[0]).kind != 'c' ? FEW_GAIN_BY_EXACT | casts
+                                                                : FEW_GAIN_IN_LINE | casts;
 }
 
 /* Whether a short call takes less time here than in NumPy. Nothing is looked for in it before. */
@@ -196,27 +199,23 @@ static bool suits_few(const struct resolved_arguments *arguments)
     if (*known == FEW_UNKNOWN) {
         *known = (unsigned char)find_few(table, kinds);
     }
-    const enum few few = (enum few) * known;
-    if (few == FEW_OF_NUMPY || few == FEW_BY_KERNEL) {
-        return few == FEW_BY_KERNEL;
-    }
-    const int loop = call_table_loop(table, kinds, NULL, NULL, NULL, NPY_SAME_KIND_CASTING);
-    const int type = table->types[loop * table->operands];
-    bool suits = true;
+    const int casts = *known & ~FEW_MASK, few = *known & FEW_MASK;
+    bool suits = few != FEW_GAIN_NOTHING;
     PyArrayObject *shape = NULL;
-    for (int i = 0; i < table->inputs && suits; i++) {
+    for (int i = 0; i < table->inputs && suits && few != FEW_GAIN_BY_KERNEL; i++) {
         PyArrayObject *array = (PyArrayObject *)arguments->input[i];
         if (!PyArray_CheckExact(array) || PyArray_NDIM(array) == 0) {
             continue;
         }
+        const bool is_cast = (casts & FEW_FIRST_IS_CAST << i) != 0;
+        const bool is_float = kinds[i] == NPY_FLOAT || kinds[i] == NPY_CFLOAT;
         shape = shape != NULL ? shape : array;
-        const bool is_line = PyArray_SAMESHAPE(array, shape) &&
-                             (PyArray_IS_C_CONTIGUOUS(array) ||
-                              (PyArray_NDIM(array) == 1 && !is_of_dtype(kinds[i], type)));
-        /* Of floats that are cast, each is looked at. */
-        suits =
-            (is_line || few == FEW_EXACT) && ((kinds[i] != NPY_FLOAT && kinds[i] != NPY_CFLOAT) ||
-                                              array_size(array) <= MOST_LOOKED_AT);
+        if (few == FEW_GAIN_IN_LINE) {
+            suits = PyArray_SAMESHAPE(array, shape) &&
+                    (PyArray_IS_C_CONTIGUOUS(array) ||
+                     (PyArray_NDIM(array) == 1 && PyArray_STRIDE(array, 0) > 0 && is_cast));
+        }
+        suits = suits && !(is_cast && is_float && array_size(array) > MOST_LOOKED_AT);
     }
     return suits;
 }
