@@ -1,5 +1,5 @@
-"""Look for calls that are slower than NumPy's: add at every size, `parallel` where it has work, and
-calls after a sleep, when all threads are asleep.
+"""Look for calls that are slower than NumPy's: add at every size, of two dtypes, too, `parallel`
+where it has work, and calls after a sleep, when all threads are asleep.
 
 Both sides run in one process, in turn. What counts as slower: a ratio below 1 by more than NumPy
 differs from itself, in each of several runs, each in a process of its own.
@@ -12,6 +12,7 @@ of the elements: what the machine's cores give when nothing is shared.
 """
 
 import argparse
+import itertools
 import json
 import multiprocessing
 import statistics
@@ -37,8 +38,8 @@ BANDWIDTH_BYTES = 4 * LARGE
 
 
 def cells():
-    """(ufunc, dtype, n, whether after a sleep) of each pair of lines."""
-    for dtype in ("float32", "float64"):
+    """(ufunc, dtype or both joined by +, n, whether after a sleep) of each pair of lines."""
+    for dtype in ("float32", "float64", "int64+float64"):
         for n in ADD_SIZES:
             yield "add", dtype, n, False
     for name in PARALLEL:
@@ -51,6 +52,8 @@ def cells():
 
 def from_1_to_2(rng, n, dtype):
     """Random numbers; of complex ones both parts are in this range."""
+    if np.dtype(dtype).kind == "i":
+        return rng.integers(1, 2, n, dtype, endpoint=True)
     numbers = np.empty(n, dtype)
     parts = numbers.view(numbers.real.dtype)
     rng.random(out=parts, dtype=parts.dtype)
@@ -58,14 +61,19 @@ def from_1_to_2(rng, n, dtype):
     return numbers
 
 
+def result_dtype(dtype):
+    return np.result_type(*dtype.split("+"))
+
+
 def measure(name, dtype, n, output, cold=False):
     """Medians of both sides, and how far NumPy is from itself."""
     rng = np.random.default_rng(0)
     ufunc = getattr(np, name)
-    names = {f"x{i}": from_1_to_2(rng, n, dtype) for i in range(ufunc.nin)}
+    dtypes = itertools.cycle(dtype.split("+"))
+    names = {f"x{i}": from_1_to_2(rng, n, next(dtypes)) for i in range(ufunc.nin)}
     arguments = ", ".join(names)
     if output == "out=":
-        names["out"] = np.empty(n, dtype)
+        names["out"] = np.empty(n, result_dtype(dtype))
         arguments += ", out"
     theirs, ours = (
         Call(f"f({arguments})", {**names, "f": getattr(library, name)}) for library in (np, nc)
@@ -92,7 +100,7 @@ def run_once():
     measured = []
     print(f"{'':28} {'NumPy, µs':>12} {'ours, µs':>12} {'ratio':>6} {'spread':>7}")
     for name, dtype, n, cold in cells():
-        if not fits(name, n, np.dtype(dtype).itemsize):
+        if not fits(name, n, result_dtype(dtype).itemsize):
             print(f"{name} {dtype} {n:.0e}: skipped, not enough free memory")
             continue
         for output in ("out=", "new"):

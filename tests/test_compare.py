@@ -259,6 +259,16 @@ def test_matmul_shows_torch_beside_ours(quick_matmul, module):
     assert hasattr(torch, "_int_mm") and "torch._int_mm" in matmul.line(cell)
 
 
+def test_calls_of_two_dtypes_are_cells_of_never_slower(monkeypatch, module):
+    never_slower = module("never_slower")
+    monkeypatch.setattr(never_slower, "SECONDS", 0.001)
+    cells = [cell for cell in never_slower.cells() if "+" in cell[1] and cell[2] < 100]
+    assert len(cells) == 2
+    monkeypatch.setattr(never_slower, "cells", lambda: cells)
+    names = [cell["cell"] for cell in never_slower.run_once()]
+    assert names[:2] == ["add int64+float64 1e+00 out=", "add int64+float64 1e+00 new"]
+
+
 def test_cold_calls_are_cells_of_never_slower(monkeypatch, module):
     never_slower = module("never_slower")
     monkeypatch.setattr(never_slower, "SECONDS", 0.001)

@@ -348,7 +348,7 @@ static bool has_stack(const PyUFuncObject *ufunc, PyObject *const *args, Py_ssiz
     return false;
 }
 
-/* Calls of no more gain nothing if they have others than `out`. */
+/* With keywords other than `out`, NumPy is as fast for no more. */
 enum { MOST_ELEMENTS_WITHOUT_KEYWORDS = 512 };
 
 bool clone_may_gain(PyObject *clone, PyObject *const *args, size_t count, PyObject *keywords)

@@ -51,12 +51,12 @@ static size_t size_of_part(struct dtype dtype)
     return dtype.kind == 'c' ? dtype.size / 2 : dtype.size;
 }
 
-/* Floats, where NumPy's loop computes them. */
+/* Of floats, in the time that is gained: where a loop of NumPy's computes them, and of those that lie apart. */
 enum { MOST_LOOKED_AT = 2048, MOST_LOOKED_AT_APART = 512 };
 
 /* Whether a cast raises flags that NumPy reports as those of a cast, since it comes before the loop: arrays of up to
  * one axis that fit its buffer are cast as a whole. Only floats that become longer ones do, by signaling NaNs; those
- * of half precision are converted without flags. In short calls it takes too long to look at floats one by one. */
+ * of half precision are converted without flags. In short calls it takes too long to look at many floats one by one. */
 static bool is_raised_by_cast(PyArrayObject *array, int to, bool fits_buffer)
 {
     const int type = PyArray_TYPE(array);
