@@ -12,6 +12,8 @@ enum {
     REDUCTION_SHORT_BYTES = 32 << 10,
     /* Nor than to copy arrays up to here, of which each result is one element. */
     REDUCTION_COPIED_BYTES = 256 << 10,
+    /* The same of integers that are computed with the identity each. */
+    REDUCTION_COMPUTED_ALONE_BYTES = 8 << 10,
     /* Runs of a row's mask are reduced one by one if there is at most one in so many bytes of the row. */
     REDUCTION_MASKED_RUN_BYTES = 512,
     /* Operands above exceed the caches: kernels of integers read one row at a time. */

@@ -301,6 +301,19 @@ static const char *why_not_operands(struct reduction_plan *plan, const struct re
                                                                                          : "out=";
 }
 
+/* Whether kernels copy elements, or compute each alone, in less time than NumPy; what is repeated, they copy once. */
+static bool copies_faster(const struct reduction_plan *plan)
+{
+    PyArrayObject *array = plan->arguments->array;
+    const struct axes *kept = &plan->reduction.kept;
+    const struct reduction_kernel *kernel = plan->reduction.kernel;
+    const npy_intp most = !kernel->alone_changes ? REDUCTION_COPIED_BYTES
+                          : kernel->kind == 'b'  ? REDUCTION_SHORT_BYTES
+                                                 : REDUCTION_COMPUTED_ALONE_BYTES;
+    return (PyArray_NBYTES(array) <= most && size_from(kept, 1) <= MOST_COPIED_ROWS) ||
+           PyArray_SIZE(array) > size_from(kept, 0);
+}
+
 /* Why kernels gain nothing on these axes; NULL if the plan for them is complete. */
 static const char *why_not_axes(struct reduction_plan *plan, const struct reduction_op *op,
                                 const int order[])
@@ -319,10 +332,7 @@ static const char *why_not_axes(struct reduction_plan *plan, const struct reduct
     const bool is_short = PyArray_NBYTES(array) < REDUCTION_SHORT_BYTES;
     const npy_intp rows = size_from(&plan->reduction.repeated, 0);
     const bool is_copy = rows * size_from(&plan->reduction.inner, 0) == 1;
-    const bool gains = PyArray_SIZE(array) > size_from(&plan->reduction.kept, 0) ||
-                       (PyArray_NBYTES(array) <= REDUCTION_COPIED_BYTES &&
-                        size_from(&plan->reduction.kept, 1) <= MOST_COPIED_ROWS);
-    if (is_copy && !gains) {
+    if (is_copy && !copies_faster(plan)) {
         return "a copy";
     }
     if (is_copy && plan->reduction.kernel->alone_changes) { /* onto the identity */
