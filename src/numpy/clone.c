@@ -348,8 +348,8 @@ static bool has_stack(const PyUFuncObject *ufunc, PyObject *const *args, Py_ssiz
     return false;
 }
 
-/* With keywords other than `out`, NumPy is as fast for no more. */
-enum { MOST_ELEMENTS_WITHOUT_KEYWORDS = 512 };
+/* For no more elements NumPy is as fast if there are keywords other than `out`. */
+enum { FEW_WITH_KEYWORDS = 512 };
 
 bool clone_may_gain(PyObject *clone, PyObject *const *args, size_t count, PyObject *keywords)
 {
@@ -368,7 +368,7 @@ bool clone_may_gain(PyObject *clone, PyObject *const *args, size_t count, PyObje
         has_array = true;
         are_usual = are_usual && type >= 0 && type < CALL_TYPES && PyArray_DIM(array, 0) > 0 &&
                     PyArray_ISNBO(PyArray_DESCR(array)->byteorder);
-        is_large = is_large || array_size(array) > MOST_ELEMENTS_WITHOUT_KEYWORDS;
+        is_large = is_large || array_size(array) > FEW_WITH_KEYWORDS;
     }
     const bool is_by_keywords = keywords != NULL && PyUnicode_CompareWithASCIIString(
                                                         PyTuple_GET_ITEM(keywords, 0), "out") != 0;

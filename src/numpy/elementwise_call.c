@@ -181,9 +181,11 @@ static bool fit_one_axis(const struct ufunc_call *call, struct call_plan *plan)
         return false;
     }
     plan->n = array_size(plan->shape);
-    for (int op = 0; op <= inputs && plan->n == 1; op++) { /* whose strides mean nothing */
-        PyArrayObject *array = call->array[op];
-        plan->step[op] = array != NULL && PyArray_NDIM(array) > 0 ? PyArray_ITEMSIZE(array) : 0;
+    if (plan->n == 1) { /* whose strides mean nothing */
+        for (int op = 0; op <= inputs; op++) {
+            PyArrayObject *array = call->array[op];
+            plan->step[op] = array != NULL && PyArray_NDIM(array) > 0 ? PyArray_ITEMSIZE(array) : 0;
+        }
     }
     bool fits = plan->n > 0 && (call->mask == NULL || (PyArray_SAMESHAPE(call->mask, plan->shape) &&
                                                        PyArray_CHKFLAGS(call->mask, plan->order)));

@@ -80,6 +80,12 @@ static bool is_raised_by_cast(PyArrayObject *array, int to, bool fits_buffer)
            (parts > 1 && has_signaling(data + size, step, n));
 }
 
+/* Whether a cast of whole operands raises no flags. */
+static bool is_quiet_cast(int kind, int type)
+{
+    return PyArray_CanCastSafely(kind, type) || (dtype_is_integer(kind) && type == NPY_BOOL);
+}
+
 /* Casts that may raise flags: of whole operands NumPy does so in other words; and some of its loops clear what
  * casts of outputs have raised. */
 static bool casts_are_usual(const struct resolved_arguments *arguments, int loop)
@@ -89,8 +95,7 @@ static bool casts_are_usual(const struct resolved_arguments *arguments, int loop
     for (int i = 0; i < table->inputs; i++) {
         PyObject *input = arguments->input[i];
         const bool usual = arguments->kind[i] >= CALL_TYPES ||
-                           PyArray_CanCastSafely(arguments->kind[i], types[i]) ||
-                           (dtype_is_integer(arguments->kind[i]) && types[i] == NPY_BOOL) ||
+                           is_quiet_cast(arguments->kind[i], types[i]) ||
                            (PyArray_CheckExact(input) &&
                             array_size((PyArrayObject *)input) > private_buffer_size());
         if (!usual ||
@@ -159,13 +164,6 @@ enum few {
     FEW_FIRST_IS_CAST = 8, /* a flag; that of the second input is twice as large */
 };
 
-static bool is_cast_as_usual(int kind, int type)
-{
-    const bool casts =
-        PyArray_CanCastSafely(kind, type) || (dtype_is_integer(kind) && type == NPY_BOOL);
-    return is_of_dtype(kind, type) || (casts && conversion(kind, type) != NULL);
-}
-
 static int find_few(struct call_table *table, const int kinds[])
 {
     if (table->inputs > PIECES_MOST_INPUTS || table->operands != table->inputs + 1) {
@@ -180,9 +178,10 @@ static int find_few(struct call_table *table, const int kinds[])
     bool suits = table->row[(int)types[0]].loop == &table->loop[loop];
     int casts = 0;
     for (int i = 0; i < table->inputs && suits; i++) {
-        const bool is_number = kinds[i] >= CALL_TYPES;
-        suits = types[i] == types[0] && (is_number || is_cast_as_usual(kinds[i], types[i]));
-        casts |= !is_number && !is_of_dtype(kinds[i], types[i]) ? FEW_FIRST_IS_CAST << i : 0;
+        const bool is_cast = kinds[i] < CALL_TYPES && !is_of_dtype(kinds[i], types[i]);
+        suits = types[i] == types[0] && (!is_cast || (is_quiet_cast(kinds[i], types[i]) &&
+                                                      conversion(kinds[i], types[i]) != NULL));
+        casts |= is_cast ? FEW_FIRST_IS_CAST << i : 0;
     }
     return !suits                                               ? FEW_GAIN_NOTHING
            : engine->kernel != NULL                             ? FEW_GAIN_BY_KERNEL
