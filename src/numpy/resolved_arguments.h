@@ -19,7 +19,8 @@ struct resolved_arguments {
 /* Called once, at import. -1 with an exception. */
 int resolved_arguments_initialize(void);
 
-/* Both are false if NumPy has to read them, since they are unusual or wrong. First the inputs: */
+/* Both are false if NumPy has to read them, since they are unusual or wrong; keywords of short calls other than `out`
+ * are. First the inputs: */
 bool resolved_arguments_read_inputs(struct resolved_arguments *arguments,
                                     const struct call_table *table, PyObject *const *args,
                                     size_t count, PyObject *keywords);
