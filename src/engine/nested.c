@@ -428,8 +428,9 @@ static void make_pieces(struct tiled_call *call, const struct elementwise *loop,
     call->pieces.most = pieces_most_elements(&call->pieces);
 }
 
-/* So few elements along one axis that there is nothing to cut. */
-static void run_one_row(struct elementwise *loop, struct nested *nested)
+/* So few elements along one axis that there is nothing to cut. Its frame is not that of nested_run(): threads may have
+ * little stack. */
+static __attribute__((noinline)) void run_one_row(struct elementwise *loop, struct nested *nested)
 {
     static const ptrdiff_t row_step[PIECES_MOST_OPERANDS] = {0};
     const struct nested_axis *axis = &nested->axis[0];
