@@ -372,7 +372,7 @@ MUTATIONS = {
     ),
     "zeros of both signs": (
         "src/engine/signed_zeros.c",
-        "return !is_copy && has_zero(reduction,",
+        "return !is_alone && has_zero(reduction,",
         "return false && has_zero(reduction,",
     ),
     "rows of short calls": (

@@ -29,6 +29,15 @@ static inline int nested_operands(const struct elementwise *loop, const struct n
     return loop->operands + nested->is_masked;
 }
 
+static inline ptrdiff_t nested_elements(const struct nested *nested)
+{
+    ptrdiff_t elements = 1;
+    for (int i = 0; i < nested->axes; i++) {
+        elements *= nested->axis[i].n;
+    }
+    return elements;
+}
+
 /* What is read after it: the next input, then the mask, which comes after the output. */
 static inline int nested_read_next(const struct elementwise *loop, int op)
 {

@@ -25,4 +25,10 @@ struct reduction {
     int threads; /* that may share it: as reduction_threads() says */
 };
 
+/* Whether each result is of one element. */
+static inline bool reduction_is_copy(const struct reduction *reduction)
+{
+    return size_from(&reduction->inner, 0) == 1 && size_from(&reduction->repeated, 0) == 1;
+}
+
 #endif

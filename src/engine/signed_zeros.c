@@ -132,8 +132,7 @@ static bool has_negative_zero(const struct reduction *reduction,
 
 bool zeros_may_tie(const struct reduction *reduction, const struct reduction_kernel *minimum)
 {
-    const bool is_copy = !reduction->onto && size_from(&reduction->inner, 0) == 1 &&
-                         size_from(&reduction->repeated, 0) == 1;
-    return !is_copy && has_zero(reduction, reduction->kept.count, reduction->out) &&
+    const bool is_alone = !reduction->onto && reduction_is_copy(reduction);
+    return !is_alone && has_zero(reduction, reduction->kept.count, reduction->out) &&
            has_negative_zero(reduction, minimum);
 }

@@ -406,15 +406,6 @@ static bool tiles_are_small(const struct tiling *tiling)
            strided_ns(tiling->nested, tiling_elements(tiling));
 }
 
-static ptrdiff_t all_elements(const struct nested *nested)
-{
-    ptrdiff_t elements = 1;
-    for (int i = 0; i < nested->axes; i++) {
-        elements *= nested->axis[i].n;
-    }
-    return elements;
-}
-
 void tiling_make(struct elementwise *loop, struct nested *nested, struct tiling *tiling)
 {
     const int missing = nested->axes < TILE_AXES ? TILE_AXES - nested->axes : 0;
@@ -427,7 +418,7 @@ void tiling_make(struct elementwise *loop, struct nested *nested, struct tiling 
     nested->axes += missing;
     tiling->loop = loop;
     tiling->nested = nested;
-    if (strided_ns(nested, all_elements(nested)) < PACKED_TILE_NS) {
+    if (strided_ns(nested, nested_elements(nested)) < PACKED_TILE_NS) {
         take_longest_axis(tiling, nested); /* looking for anything better takes longer */
         return;
     }

@@ -40,9 +40,9 @@ struct call_table {
     struct loop *converting; /* those of rows that convert; NULL: there are none */
     /* Loops by kinds of inputs, as far as NumPy was asked. */
     _Atomic signed char known[INPUT_KINDS][INPUT_KINDS];
-    _Atomic unsigned char few[INPUT_KINDS]
-                             [INPUT_KINDS]; /* what short calls gain: resolved_call.c */
-    _Atomic uint32_t latest_question;       /* with `dtype=` or `casting=`, see there */
+    /* What short calls gain, by the same; see resolved_call.c. */
+    _Atomic unsigned char few[INPUT_KINDS][INPUT_KINDS];
+    _Atomic uint32_t latest_question; /* with `dtype=` or `casting=`, see there */
 };
 
 /* Fills the table of `ufunc`: from its loops, or, if it is one of ours, as a product. -1 with an

@@ -158,9 +158,8 @@ static bool may_suit_loop(const struct ufunc_call *call)
         if (array == NULL || PyArray_NDIM(array) == 0) {
             continue;
         }
-        const bool any_step = call->is_resolved && call->convert[op] != NULL;
         may = array_is_one_line(array, &step) &&
-              (any_step || magnitude(step) == PyArray_ITEMSIZE(array) ||
+              (operands_is_converted(call, op) || magnitude(step) == PyArray_ITEMSIZE(array) ||
                (op < inputs && step == 0)) &&
               (last == NULL || may_join_alike(array, step, last, last_step));
         last = array;

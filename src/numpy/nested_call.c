@@ -43,10 +43,7 @@ bool nested_call_run(const struct ufunc_call *call, struct nested *nested, PyArr
     if (!suits_loop(nested, engine)) {
         return false;
     }
-    npy_intp n = 1;
-    for (int i = 0; i < nested->axes; i++) {
-        n *= nested->axis[i].n;
-    }
+    const npy_intp n = nested_elements(nested);
     errors_clear();
     const bool is_tiny = elementwise_is_tiny(engine, n);
     nested->streams =

@@ -6,8 +6,8 @@
 
 #include "engine/nested.h"
 
-/* Computes a call of one element or more, of which `nested` has the axes, the data and the hook's. The reference to the output is
- * that of the result then, which is NULL with an exception. False, with nothing done, if only NumPy's own path can. */
+/* Computes a call of one element or more, of which `nested` has the axes, the data and `hook_data`. The result, NULL
+ * with an exception, takes over the reference to the output. False, with nothing done, if only NumPy's own path can. */
 bool nested_call_run(const struct ufunc_call *call, struct nested *nested, PyArrayObject *out,
                      PyObject **result);
 

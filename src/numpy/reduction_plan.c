@@ -331,7 +331,7 @@ static const char *why_not_axes(struct reduction_plan *plan, const struct reduct
     plan->reduction.threads = reduction_threads(&plan->reduction);
     const bool is_short = PyArray_NBYTES(array) < REDUCTION_SHORT_BYTES;
     const npy_intp rows = size_from(&plan->reduction.repeated, 0);
-    const bool is_copy = rows * size_from(&plan->reduction.inner, 0) == 1;
+    const bool is_copy = reduction_is_copy(&plan->reduction);
     if (is_copy && !copies_faster(plan)) {
         return "a copy";
     }

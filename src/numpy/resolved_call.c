@@ -198,7 +198,7 @@ static bool suits_few(const struct resolved_arguments *arguments)
     if (*known == FEW_UNKNOWN) {
         *known = (unsigned char)find_few(table, kinds);
     }
-    const int casts = *known & ~FEW_MASK, few = *known & FEW_MASK;
+    const int gain = *known, casts = gain & ~FEW_MASK, few = gain & FEW_MASK;
     bool suits = few != FEW_GAIN_NOTHING;
     PyArrayObject *shape = NULL;
     for (int i = 0; i < table->inputs && suits && few != FEW_GAIN_BY_KERNEL; i++) {

@@ -252,7 +252,8 @@ INLINE int any_of_met(const char *b, const ptrdiff_t *met)
     return b[met[0]] | b[met[1]] | b[met[2]] | b[met[3]];
 }
 
-/* Whether a row of a and one column meet in the first few elements, which mostly decide. */
+/* Whether a row of a and one column meet in the first few elements, which mostly decide: where products of bytes, whose
+ * values may be any, are not 0. */
 INLINE bool meet_at_once(const struct product *x, const char *a)
 {
     const char *b = x->b.data;
