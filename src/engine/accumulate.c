@@ -84,11 +84,6 @@ static void accumulate_elements(const struct accumulation *accumulation, const c
     }
 }
 
-void accumulate_line(const struct accumulation *accumulation)
-{
-    accumulate_elements(accumulation, accumulation->before, 0, accumulation->n);
-}
-
 /* The carry of a block is first the reduction of the block before it alone. */
 static void reduce_blocks(void *context, ptrdiff_t first, ptrdiff_t count)
 {

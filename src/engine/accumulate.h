@@ -17,9 +17,6 @@ struct accumulation {
     ptrdiff_t in_step, out_step, n;
 };
 
-/* On this thread. */
-void accumulate_line(const struct accumulation *accumulation);
-
 /* On several threads where that pays. */
 void accumulate_compute(const struct accumulation *accumulation);
 

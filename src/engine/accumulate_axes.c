@@ -116,66 +116,103 @@ static void run_rows(const struct accumulation_units *units, const char *in, cha
 /* ---- by lines ---- */
 
 /* n elements of a line, of which those before `out` are there. */
-static void run_piece(const struct accumulated_axes *axes, convert_elements *convert,
-                      const char *in, ptrdiff_t in_step, char *out, ptrdiff_t n)
+static void continue_line(const struct accumulated_axes *axes, const char *in, ptrdiff_t in_step,
+                          char *out, ptrdiff_t n)
 {
     const ptrdiff_t out_step = axes->along.out_step;
     char *data[] = {out - out_step, (char *)in, out};
+    const ptrdiff_t step[] = {out_step, in_step, out_step};
     if (axes->kernel != NULL) {
-        accumulate_line(&(struct accumulation){
-            .kernel = axes->kernel,
-            .convert = convert,
-            .before = data[0],
-            .in = in,
-            .out = out,
-            .in_step = in_step,
-            .out_step = out_step,
-            .n = n,
-        });
-        return;
-    }
-    _Alignas(LINE_BYTES) char piece[REDUCTION_PIECE_BYTES];
-    ptrdiff_t step[] = {out_step, in_step, out_step};
-    if (convert != NULL) {
-        convert(in, in_step, piece, n);
-        data[1] = piece;
-        step[1] = item_size(axes);
-    }
-    if (axes->running != NULL) {
+        axes->kernel->accumulate(data[0], in, in_step, out, out_step, n);
+    } else if (axes->running != NULL) {
         axes->running(data, step, n);
     } else {
         call_loop(axes, data, step, n);
     }
 }
 
-/* Several lines side by side are computed in pieces, in turns: what is in a cache line is computed while it is in
- * the cache; and converted together, if there is nothing between them. No piece has one element, unless the line has
- * only that: for one, outputs and inputs do not overlap, and some of NumPy's loops would compute it in another way. */
+/* How many of `left` elements are computed at once: never one, if there were others before. For one, outputs and
+ * inputs do not overlap, and some of NumPy's loops would compute it in another way. */
+static ptrdiff_t next_piece(ptrdiff_t left, ptrdiff_t most)
+{
+    return left == most + 1 ? most - 1 : size_min(most, left);
+}
+
+static void convert_and_continue_line(const struct accumulation_units *units, const char *in,
+                                      char *out, ptrdiff_t n)
+{
+    const struct accumulated_axes *axes = units->axes;
+    const struct axis along = axes->along;
+    _Alignas(LINE_BYTES) char piece[REDUCTION_PIECE_BYTES];
+    for (ptrdiff_t done = 0, count; done < n; done += count) {
+        count = next_piece(n - done, units->piece);
+        axes->convert(in + done * along.step, along.step, piece, count);
+        continue_line(axes, piece, item_size(axes), out + done * along.out_step, count);
+    }
+}
+
+/* Memory is read and written in order. */
 static void run_lines(const struct accumulation_units *units, const char *in, char *out,
                       ptrdiff_t lines)
 {
     const struct accumulated_axes *axes = units->axes;
     const struct axis axis = fastest(&axes->kept), along = axes->along;
+    for (; lines > 0; lines--, in += axis.step, out += axis.out_step) {
+        begin_lines(units, in, out, 1);
+        const char *from = in + along.step;
+        char *to = out + along.out_step;
+        if (axes->convert != NULL) {
+            convert_and_continue_line(units, from, to, along.n - 1);
+        } else {
+            continue_line(axes, from, along.step, to, along.n - 1);
+        }
+    }
+}
+
+static void run_joined_lines(const struct accumulation_units *units, const char *in, char *out,
+                             ptrdiff_t lines)
+{
+    const struct accumulated_axes *axes = units->axes;
+    const struct axis axis = fastest(&axes->kept), along = axes->along;
+    const ptrdiff_t item = item_size(axes), line_bytes = along.n * item;
+    _Alignas(LINE_BYTES) char piece[REDUCTION_PIECE_BYTES];
+    for (ptrdiff_t n; lines > 0; lines -= n, in += n * axis.step) {
+        n = size_min(units->piece / along.n, lines);
+        axes->convert(in, along.step, piece, n * along.n);
+        copy_items((size_t)item, out, axis.out_step, piece, line_bytes, n);
+        for (ptrdiff_t line = 0; line < n; line++, out += axis.out_step) {
+            continue_line(axes, piece + line * line_bytes + item, item, out + along.out_step,
+                          along.n - 1);
+        }
+    }
+}
+
+/* What is in a cache line is computed while it is in the cache. */
+static void run_in_turns(const struct accumulation_units *units, const char *in, char *out,
+                         ptrdiff_t lines)
+{
+    const struct accumulated_axes *axes = units->axes;
+    const struct axis axis = fastest(&axes->kept), along = axes->along;
     const ptrdiff_t item = item_size(axes);
-    const bool is_whole = lines == 1 && (axes->convert == NULL || axes->kernel != NULL);
     const bool are_joined = units->cut->are_joined;
-    const ptrdiff_t longest = is_whole ? along.n : are_joined ? units->piece / lines : units->piece;
-    const ptrdiff_t next = are_joined ? item : axis.step;
-    const ptrdiff_t in_step = are_joined ? lines * item : along.step;
+    const ptrdiff_t most = are_joined ? units->piece / lines : units->piece;
     _Alignas(LINE_BYTES) char piece[REDUCTION_PIECE_BYTES];
     begin_lines(units, in, out, lines);
     for (ptrdiff_t first = 1, n; first < along.n; first += n) {
-        const ptrdiff_t left = along.n - first;
-        n = left == longest + 1 ? longest - 1 : size_min(longest, left);
+        n = next_piece(along.n - first, most);
         const char *from = in + first * along.step;
         char *to = out + first * along.out_step;
         if (are_joined) {
             axes->convert(from, axis.step, piece, n * lines);
-            from = piece;
         }
-        for (ptrdiff_t line = 0; line < lines; line++) {
-            run_piece(axes, are_joined ? NULL : axes->convert, from + line * next, in_step,
-                      to + line * axis.out_step, n);
+        for (ptrdiff_t line = 0; line < lines; line++, from += axis.step, to += axis.out_step) {
+            if (are_joined) {
+                continue_line(axes, piece + line * item, lines * item, to, n);
+            } else if (axes->convert != NULL) {
+                convert_and_continue_line(units, from, to, n);
+            } else {
+                continue_line(axes, from, along.step, to, n);
+            }
         }
     }
 }
@@ -271,23 +308,52 @@ void accumulate_order_axes(struct accumulated_axes *axes)
     }
 }
 
+/* Lines of a unit: in turns, those of a cache line; else several short ones, if what is around them takes longer. */
+static ptrdiff_t lines_together(const struct accumulated_axes *axes,
+                                const struct accumulation_cut *cut)
+{
+    const ptrdiff_t item = item_size(axes);
+    if (cut->way == BY_TURNS) {
+        return size_max(1, LINE_BYTES / item);
+    }
+    const ptrdiff_t all = fastest(&axes->kept).n;
+    const ptrdiff_t even = cut->threads > 1 ? cut->threads * REDUCTION_BLOCKS_PER_THREAD : 1;
+    const ptrdiff_t most = REDUCTION_PIECE_BYTES / (axes->along.n * item);
+    return size_max(1, size_min(most, ceiling(all, even)));
+}
+
+static enum accumulation_way way_of(const struct accumulated_axes *axes)
+{
+    const struct axis axis = fastest(&axes->kept), along = axes->along;
+    const bool across = lies_across(axes);
+    if (axes->takes_rows && axis.n >= least_columns(axes) &&
+        (across || accumulate_spans_little(axes, along))) {
+        return BY_ROWS;
+    }
+    const ptrdiff_t lines = size_from(&axes->kept, 0);
+    if (axes->kernel != NULL && (lines == 1 || lines < threads_of(axes, lines * along.n, false))) {
+        return BY_BLOCKS;
+    }
+    if (across) {
+        return BY_TURNS;
+    }
+    const bool are_joined = axes->convert != NULL && axis.n > 1 &&
+                            axis.step == along.n * along.step &&
+                            2 * along.n * item_size(axes) <= REDUCTION_PIECE_BYTES;
+    return are_joined ? BY_JOINED_LINES : BY_LINES;
+}
+
 struct accumulation_cut accumulate_cut(const struct accumulated_axes *axes)
 {
     const struct axis axis = fastest(&axes->kept);
-    const bool across = lies_across(axes);
-    const bool by_rows = axes->takes_rows && axis.n >= least_columns(axes) &&
-                         (across || accumulate_spans_little(axes, axes->along));
-    const ptrdiff_t others = size_from(&axes->kept, 1), lines = others * axis.n;
-    struct accumulation_cut cut = {.way = by_rows ? BY_ROWS : BY_LINES};
-    cut.threads = threads_of(axes, lines * axes->along.n, by_rows);
-    if (!by_rows && axes->kernel != NULL && (lines == 1 || lines < cut.threads)) {
-        cut.way = BY_BLOCKS;
-    }
-    cut.width = by_rows                         ? slice_width(axes, cut.threads, others)
-                : across && cut.way == BY_LINES ? size_max(1, LINE_BYTES / item_size(axes))
-                                                : 1;
+    const ptrdiff_t others = size_from(&axes->kept, 1);
+    struct accumulation_cut cut = {.way = way_of(axes)};
+    cut.threads = threads_of(axes, others * axis.n * axes->along.n, cut.way == BY_ROWS);
+    cut.width = cut.way == BY_ROWS     ? slice_width(axes, cut.threads, others)
+                : cut.way == BY_BLOCKS ? 1
+                                       : lines_together(axes, &cut);
     cut.slices = ceiling(axis.n, cut.width);
-    cut.are_joined = cut.way == BY_LINES && axes->convert != NULL && cut.slices == 1 &&
+    cut.are_joined = cut.way == BY_TURNS && axes->convert != NULL && cut.slices == 1 &&
                      axis.n > 1 && axes->along.step == axis.n * axis.step;
     cut.units = cut.slices * others;
     const ptrdiff_t bytes = size_min(cut.width, axis.n) * axes->along.n * item_size(axes);
@@ -297,6 +363,15 @@ struct accumulation_cut accumulate_cut(const struct accumulated_axes *axes)
 }
 
 /* ---- carried out ---- */
+
+typedef void run_unit(const struct accumulation_units *units, const char *in, char *out,
+                      ptrdiff_t lines);
+static run_unit *const runs[] = {
+    [BY_LINES] = run_lines,
+    [BY_JOINED_LINES] = run_joined_lines,
+    [BY_TURNS] = run_in_turns,
+    [BY_ROWS] = run_rows,
+};
 
 static void run_units(void *context, ptrdiff_t first, ptrdiff_t count)
 {
@@ -312,11 +387,7 @@ static void run_units(void *context, ptrdiff_t first, ptrdiff_t count)
         const char *in;
         char *out;
         const ptrdiff_t lines = find_unit(units, slice, others, &in, &out);
-        if (units->cut->way == BY_ROWS) {
-            run_rows(units, in, out, lines);
-        } else {
-            run_lines(units, in, out, lines);
-        }
+        runs[units->cut->way](units, in, out, lines);
         if (++slice == slices) {
             slice = 0;
             others++;

@@ -27,13 +27,15 @@ void accumulate_order_axes(struct accumulated_axes *axes);
 /* How the lines are cut up, and on how many threads. */
 struct accumulation_cut {
     enum accumulation_way {
-        BY_LINES,
-        BY_ROWS,   /* each is the one before, op a row of the input */
-        BY_BLOCKS, /* of one line at a time */
+        BY_LINES,        /* one after the other */
+        BY_JOINED_LINES, /* which also follow each other in the input: several are converted together */
+        BY_TURNS,        /* a piece of each of several lines, whose elements lie side by side */
+        BY_ROWS,         /* each is the one before, op a row of the input */
+        BY_BLOCKS,       /* of one line at a time */
     } way;
     int threads;
     ptrdiff_t width;  /* lines of a unit, along the closest kept axis */
-    bool are_joined;  /* and converted together: nothing lies between them */
+    bool are_joined;  /* so are, in turns, pieces: nothing lies between their elements */
     ptrdiff_t slices; /* units along that axis */
     ptrdiff_t units, chunk;
 };

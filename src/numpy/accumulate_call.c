@@ -185,15 +185,17 @@ static bool is_sequential(const struct accumulate_plan *plan)
            plan->axes.kernel == NULL && plan->axes.running == NULL;
 }
 
-/* Whether NumPy would do the same in the same time: it calls the loop for one line after the other. */
+/* Whether NumPy would do the same in the same time: it calls the loop for one line after the other, and converts all
+ * lines at once. */
 static bool gains_nothing(const struct accumulated_axes *axes, const struct accumulation_cut *cut)
 {
-    if (cut->way == BY_LINES && cut->threads == 1 && policy_in_use.threshold == 0 &&
-        axes->convert != NULL && !cut->are_joined && axes->along.n < ACCUMULATED_CONVERTED_LINE) {
-        return true; /* NumPy converts all lines at once */
+    const bool is_sole_thread = cut->threads == 1 || cut->units == 1;
+    if (axes->convert != NULL) {
+        return (cut->way == BY_LINES || (cut->way == BY_TURNS && !cut->are_joined)) &&
+               cut->threads == 1 && policy_in_use.threshold == 0 &&
+               axes->along.n < ACCUMULATED_CONVERTED_LINE;
     }
-    return cut->way == BY_LINES && cut->width == 1 && axes->convert == NULL &&
-           axes->kernel == NULL && axes->running == NULL && (cut->threads == 1 || cut->units == 1);
+    return cut->way == BY_LINES && axes->kernel == NULL && axes->running == NULL && is_sole_thread;
 }
 
 /* The result, a new reference to `out`, which is released otherwise. */

@@ -227,7 +227,15 @@ static void dots_of_bits(const struct product *x, uint64_t *a)
 
 /* ---- columns of any steps ---- */
 
-enum { FIRST_MET = 8, GROWTH = 3, MOST_MET = 256, TOGETHER = 4, MOST_UNDECIDED = 256 };
+enum {
+    FEW_COLUMNS = 4,
+    MOST_FIRST = 32,
+    FIRST_MET = 8,
+    GROWTH = 3,
+    MOST_MET = 256,
+    TOGETHER = 4,
+    MOST_UNDECIDED = 256
+};
 
 /* Where b has elements that true ones of a row of a meet, in bytes; a multiple of TOGETHER of them, the last of which
  * are repeated: at once, as how many are left would be a guess. */
@@ -250,18 +258,6 @@ INLINE ptrdiff_t elements_met(const struct product *x, const char *a, ptrdiff_t 
 INLINE int any_of_met(const char *b, const ptrdiff_t *met)
 {
     return b[met[0]] | b[met[1]] | b[met[2]] | b[met[3]];
-}
-
-/* Whether a row of a and one column meet in the first few elements, which mostly decide: where products of bytes, whose
- * values may be any, are not 0. */
-INLINE bool meet_at_once(const struct product *x, const char *a)
-{
-    const char *b = x->b.data;
-    int any = 0;
-    for (ptrdiff_t k = 0; k < FIRST_MET && x->k >= FIRST_MET; k++) {
-        any |= (uint8_t)a[k * x->a.column_step] * (uint8_t)b[k * x->b.row_step];
-    }
-    return any != 0;
 }
 
 /* Columns of a row of c in which nothing true has been found so far. */
@@ -426,6 +422,42 @@ INLINE void row_of_dots(const struct product *x, const char *a, char *c)
     }
 }
 
+/* Whether two of n elements are true, as NumPy's loop finds it. */
+INLINE bool any_of_first(const char *a, ptrdiff_t a_step, const char *b, ptrdiff_t b_step,
+                         ptrdiff_t n)
+{
+    for (; n > 0; n--, a += a_step, b += b_step) {
+        if (*a != 0 && *b != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* All rows of few columns: what is around row_of_any() takes longer than to look at the first elements of each column,
+ * which mostly decide. */
+NOINLINE void rows_of_few(const struct product *x)
+{
+    const ptrdiff_t a_step = x->a.column_step, b_step = x->b.row_step;
+    const ptrdiff_t b_next = x->b.column_step, c_next = x->c.column_step;
+    const ptrdiff_t n = x->n, first = x->k < MOST_FIRST ? x->k : MOST_FIRST;
+    const char *const b = x->b.data;
+    for (ptrdiff_t row = 0; row < x->m; row++) {
+        const char *a = x->a.data + row * x->a.row_step;
+        char *c = x->c.data + row * x->c.row_step;
+        ptrdiff_t column = 0;
+        while (column < n && any_of_first(a, a_step, b + column * b_next, b_step, first)) {
+            c[column++ * c_next] = 1;
+        }
+        if (column < n) {
+            struct product rest = *x;
+            rest.b.data += column * b_next;
+            rest.n -= column;
+            row_of_any(&rest, a, c + column * c_next);
+        }
+    }
+}
+
 INLINE void direct_one(const struct product *x)
 {
     if (x->b.column_step == 1 && x->n >= 8) {
@@ -440,6 +472,10 @@ INLINE void direct_one(const struct product *x)
     }
     const bool is_contiguous = x->a.column_step == 1 && x->b.row_step == 1;
     const bool is_narrow = x->b.column_step == 1 && x->n > 1;
+    if (x->n <= FEW_COLUMNS && !is_narrow && !is_contiguous) {
+        rows_of_few(x);
+        return;
+    }
     for (ptrdiff_t row = 0; row < x->m; row++) {
         const char *a = x->a.data + row * x->a.row_step;
         char *c = x->c.data + row * x->c.row_step;
@@ -447,8 +483,6 @@ INLINE void direct_one(const struct product *x)
             narrow_row(x, a, c);
         } else if (is_contiguous) {
             row_of_dots(x, a, c);
-        } else if (x->n == 1 && meet_at_once(x, a)) {
-            *c = 1;
         } else {
             row_of_any(x, a, c);
         }
