@@ -36,6 +36,21 @@ INLINE int truth(uint8_t x)
     return (int)((0U - x) >> 31);
 }
 
+/* Two to seven bytes. */
+INLINE uint64_t short_word(const char *from, ptrdiff_t count)
+{
+    if (count < 4) {
+        uint16_t first, last;
+        memcpy(&first, from, sizeof first);
+        memcpy(&last, from + count - 2, sizeof last);
+        return first | (uint64_t)last << 8 * (count - 2);
+    }
+    uint32_t first, last;
+    memcpy(&first, from, sizeof first);
+    memcpy(&last, from + count - 4, sizeof last);
+    return first | (uint64_t)last << 8 * (count - 4);
+}
+
 /* 32 bytes for AVX-512 machines too: at 64, Cascade Lake lowers its clock, and NumPy's arrays, which
  * are aligned to 16, make every access cross a cache line. */
 #if defined(__AVX2__)

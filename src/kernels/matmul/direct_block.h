@@ -83,6 +83,74 @@ INLINE void JOIN(compute_rest, BLOCK_VECTOR_BYTES)(const struct product *x, ptrd
     }
 }
 
+#if NARROWEST < 16 && BLOCK_VECTOR_BYTES <= 16
+/* A row that is shorter than the vector: of two to seven bytes, or if it `has_word`, of 8 to 15. */
+INLINE stored_vector JOIN(load_short, BLOCK_VECTOR_BYTES)(const char *from, ptrdiff_t bytes,
+                                                          bool has_word)
+{
+    uint64_t first, last = 0;
+    if (has_word) {
+        memcpy(&first, from, sizeof first);
+        memcpy(&last, from + bytes - 8, sizeof last);
+        last = last >> 1 >> (8 * (16 - bytes) - 1); /* what is not in the first one */
+    } else {
+        first = short_word(from, bytes);
+    }
+#if BLOCK_VECTOR_BYTES == 8
+    return (stored_vector)first;
+#else
+    typedef uint64_t words __attribute__((vector_size(16)));
+    return (stored_vector)(words){first, last};
+#endif
+}
+
+INLINE void JOIN(store_short, BLOCK_VECTOR_BYTES)(char *to, ptrdiff_t bytes, bool has_word,
+                                                  stored_vector row)
+{
+    char elements[16];
+    memcpy(elements, &row, sizeof row);
+    const ptrdiff_t part = has_word ? 8 : bytes < 4 ? 2 : 4, last = bytes - part;
+    if (has_word) {
+        memcpy(to, elements, 8);
+        memcpy(to + last, elements + last, 8);
+    } else if (part == 4) {
+        memcpy(to, elements, 4);
+        memcpy(to + last, elements + last, 4);
+    } else {
+        memcpy(to, elements, 2);
+        memcpy(to + last, elements + last, 2);
+    }
+}
+
+/* Of whole rows. */
+INLINE void JOIN(short_block, BLOCK_VECTOR_BYTES)(const struct product *x, ptrdiff_t row, int rows,
+                                                  bool has_word)
+{
+    const ptrdiff_t bytes = x->n * (ptrdiff_t)sizeof(element), a_row = x->a.row_step;
+    const char *a = x->a.data + row * a_row, *b = x->b.data;
+    sums sum[4];
+    for (int r = 0; r < rows; r++) {
+        sum[r] = (sums){0};
+    }
+#pragma GCC unroll 2
+    for (ptrdiff_t k = 0; k < x->k; k++) {
+        const stored_vector stored = JOIN(load_short, BLOCK_VECTOR_BYTES)(b, bytes, has_word);
+        const sums column = __builtin_convertvector(stored, sums);
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++) {
+            sum[r] += (*(const element *)(a + r * a_row) - (sums){0}) * column;
+        }
+        a += x->a.column_step;
+        b += x->b.row_step;
+    }
+    char *c = x->c.data + row * x->c.row_step;
+    for (int r = 0; r < rows; r++, c += x->c.row_step) {
+        JOIN(store_short, BLOCK_VECTOR_BYTES)
+        (c, bytes, has_word, __builtin_convertvector(sum[r], stored_vector));
+    }
+}
+#endif
+
 #undef stored_vector
 #undef sums
 #undef LANE

@@ -1,7 +1,8 @@
 /* The product without packing, for small and thin matrices. What the file that includes it defines:
  *   element, wide       the dtype, and the type that computes an element
  *   short_lane          lanes in which vectors of 16 bytes and less are summed
- *   NARROWEST, WIDEST   bytes of the shortest vector, 4, 8 or 16, and of the longest, up to 64
+ *   NARROWEST, WIDEST   bytes of the shortest row that vectors compute, 3, 4, 8 or 16, and of the longest vector, up
+ *                       to 64
  *   SCALAR_DOTS         if defined: sums of contiguous k are not vectorized, for want of an instruction
  *   CROSS_SUMS          if defined: vectors of 64 bits have no product; low_products_16() and _32() are those of the
  *                       lower halves, add_cross_products_16() and _32() add those of lower and upper ones, in both
@@ -14,12 +15,7 @@
 #define BLOCK_VECTOR_BYTES 16
 #define LANE short_lane
 #include "direct_block.h"
-#if NARROWEST == 4
-#define BLOCK_VECTOR_BYTES 4
-#define LANE short_lane
-#include "direct_block.h"
-#endif
-#if NARROWEST <= 8
+#if NARROWEST == 3
 #define BLOCK_VECTOR_BYTES 8
 #define LANE short_lane
 #include "direct_block.h"
@@ -66,18 +62,21 @@ INLINE void compute_rows(const struct product *x, ptrdiff_t row, int rows, int v
     JOIN(compute_rest, WIDEST)(x, row, at, rows);
 }
 
-/* Rows shorter than the longest vector. */
+/* Rows shorter than the longest vector. Sums fill registers: of less, compilers compute one at a time. */
 INLINE void compute_short_rows(const struct product *x, ptrdiff_t row, int rows)
 {
-#if NARROWEST == 4
-    if (x->n * (ptrdiff_t)sizeof(element) < 8) {
-        compute_rest_4(x, row, 0, rows);
+#if NARROWEST < 16
+    const ptrdiff_t bytes = x->n * (ptrdiff_t)sizeof(element);
+    if (bytes < 8) {
+#if NARROWEST == 3
+        short_block_8(x, row, rows, false);
+#else
+        short_block_16(x, row, rows, false);
+#endif
         return;
     }
-#endif
-#if NARROWEST <= 8
-    if (x->n * (ptrdiff_t)sizeof(element) < 16) {
-        compute_rest_8(x, row, 0, rows);
+    if (bytes < 16) {
+        short_block_16(x, row, rows, true);
         return;
     }
 #endif

@@ -49,7 +49,7 @@ INLINE lanes total(const lanes *sum)
 
 typedef unsigned wide;
 typedef uint16_t short_lane;
-#define NARROWEST 8
+#define NARROWEST 4
 #define WIDEST VECTOR_BYTES
 #include "integer_template.h"
 #endif

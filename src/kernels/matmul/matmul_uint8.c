@@ -119,7 +119,7 @@ INLINE half_lanes total(const lanes *sum)
 
 typedef unsigned wide;
 typedef uint16_t short_lane; /* x86 cannot multiply bytes */
-#define NARROWEST 4
+#define NARROWEST 3
 #define WIDEST VECTOR_BYTES
 #include "integer_template.h"
 #endif

@@ -34,21 +34,6 @@ INLINE uint64_t eight_true_bits(const char *from)
     return true_bits_of_word(load_word(from));
 }
 
-/* Two to seven bytes. */
-INLINE uint64_t short_word(const char *from, ptrdiff_t count)
-{
-    if (count < 4) {
-        uint16_t first, last;
-        memcpy(&first, from, sizeof first);
-        memcpy(&last, from + count - 2, sizeof last);
-        return first | (uint64_t)last << 8 * (count - 2);
-    }
-    uint32_t first, last;
-    memcpy(&first, from, sizeof first);
-    memcpy(&last, from + count - 4, sizeof last);
-    return first | (uint64_t)last << 8 * (count - 4);
-}
-
 /* One bit for each of as many bytes as a vector has. */
 #if defined(__AVX2__)
 enum { TRUE_BITS = 32 };
