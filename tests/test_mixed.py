@@ -244,6 +244,39 @@ def test_short_calls_of_two_dtypes(n, name):
                 assert same_bits(in_place, as_numpys), (layout, a.dtype, b.dtype)
 
 
+@pytest.mark.parametrize("name", ["exp", "log2", "sin", "sqrt", "hypot", "arctan2", "power"])
+@pytest.mark.parametrize("shape", [(4, 6), (16, 16), (3, 5, 7), (1, 9, 2), (2, 3, 4, 5)])
+def test_few_elements_that_lie_apart(name, shape):
+    """Those that are cast are gathered to one line, which NumPy's loops get from its buffers, too."""
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    for pair in ("Hh", "ih", "id", "li", "?b", "Hf"):
+        a, b = (np.abs(numbers(dtype, shape, i)) for i, dtype in enumerate(pair))
+        wide = np.repeat(a, 3, -1)
+        layouts = a, wide[..., 1::3], wide[..., : shape[-1]], np.asfortranarray(a), a[::-1], a.T
+        for x in layouts + (np.broadcast_to(a[:1], shape), a[..., ::-1].swapaxes(0, -1)):
+            inputs = (x, b.reshape(x.shape), 2.5)[: theirs.nin]
+            for operands in (inputs, inputs[::-1], (x, x.copy())[: theirs.nin]):
+                before = over_axes()
+                with np.errstate(all="ignore"):
+                    result, expected = ours(*operands), theirs(*operands)
+                assert same_bits(result, expected), (pair, x.strides)
+                assert result.strides == expected.strides, (pair, x.strides)
+                if x is layouts[2] and theirs.nin == 1 and len(shape) < 4 and pair[0] != "?":
+                    assert over_axes() > before
+
+
+@pytest.mark.parametrize("name", ["signbit", "isnan", "isinf", "isfinite"])
+@pytest.mark.parametrize("dtype", "hHiI")
+def test_loops_that_leave_out_elements(name, dtype):
+    """NumPy's loop, of an output that lies apart, which NumPy makes none of here."""
+    rows = numbers(dtype, (3, 2, 16, 12))[:, ::-1]
+    for x in (rows[..., 0:6:3], np.asfortranarray(rows[..., :2]), rows[..., 1::5].swapaxes(2, 3)):
+        expected = getattr(np, name)(x)
+        for garbage in (False, True):
+            np.full(x.shape, garbage)  # what the next new array of this size holds
+            assert same_bits(getattr(nc, name)(x), expected), x.strides
+
+
 def test_scalars_of_two_dtypes_are_numpys():
     """A result without axes is a scalar."""
     before, out = over_axes(), np.zeros(3)

@@ -43,6 +43,8 @@ enum {
     /* Of tiles that are packed, rows that are converted, if they are shorter, are packed first, too.
      * `python benchmarks/random_calls.py` */
     CONVERTED_APART_BELOW_BYTES = 512,
+    /* Of so many bytes of an operand, all are gathered where some are converted. `python benchmarks/random_calls.py` */
+    WHOLE_BYTES = 2048,
     /* Joined rows of an operand fit the first-level cache beside those of the others that are in use. */
     JOINED_TILE_BYTES = 16384,
     /* Where an input lies closest along a third axis, planes of short rows that are computed one by one, if there

@@ -6,7 +6,7 @@
 
 enum { NESTED_MOST_AXES = 64 };
 
-/* Operands of one shape, the innermost axis last; an operand that is repeated along an axis has
+/* Operands of one shape, the axes in any order; an operand that is repeated along an axis has
  * step 0 there. */
 struct nested {
     char *data[PIECES_MOST_OPERANDS];

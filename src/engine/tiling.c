@@ -5,6 +5,8 @@
 #include "kernels/copy/tile_pack.h"
 #include "kernels/sizes.h"
 
+#include <string.h>
+
 enum { COLUMNS_MULTIPLE = 64 }; /* of wide tiles: whole cache lines, whatever the dtype */
 
 static void swap_axes(struct nested *nested, int a, int b)
@@ -406,6 +408,41 @@ static bool tiles_are_small(const struct tiling *tiling)
            strided_ns(tiling->nested, tiling_elements(tiling));
 }
 
+bool tiling_is_whole(const struct elementwise *loop, const struct nested *nested)
+{
+    const int out = loop->inputs;
+    const ptrdiff_t elements = nested_elements(nested);
+    if (nested->is_masked || nested->convert[out] != NULL || nested->axes > TILE_AXES ||
+        elements * largest_item(loop, nested) > WHOLE_BYTES) {
+        return false;
+    }
+    bool converts = false;
+    for (int in = 0; in < out; in++) {
+        converts = converts || nested->convert[in] != NULL;
+    }
+    ptrdiff_t last =
+        0; /* the byte at which the output's last element begins, if there are no gaps */
+    for (int i = 0; i < nested->axes && converts; i++) {
+        converts = nested->axis[i].step[out] > 0 || nested->axis[i].n == 1;
+        last += (nested->axis[i].n - 1) * nested->axis[i].step[out];
+    }
+    return converts && last == (elements - 1) * (ptrdiff_t)loop->item_size[out];
+}
+
+static void take_whole(struct tiling *tiling, const struct nested *nested)
+{
+    const struct nested_axis *plane = &nested->axis[nested->axes - TILE_AXES];
+    tiling->planes = plane[0].n;
+    tiling->rows = plane[1].n;
+    tiling->columns = plane[2].n;
+    tiling->joined = true;
+    tiling->planes_apart = false;
+    memset(tiling->packed, false, sizeof tiling->packed);
+    pack_what_is_apart(tiling);
+    tiling->steps = 0;
+    tiling->tiles = 1;
+}
+
 void tiling_make(struct elementwise *loop, struct nested *nested, struct tiling *tiling)
 {
     const int missing = nested->axes < TILE_AXES ? TILE_AXES - nested->axes : 0;
@@ -418,6 +455,11 @@ void tiling_make(struct elementwise *loop, struct nested *nested, struct tiling 
     nested->axes += missing;
     tiling->loop = loop;
     tiling->nested = nested;
+    if (tiling_is_whole(loop, nested)) {
+        order_axes_by_output(nested, loop->inputs);
+        take_whole(tiling, nested);
+        return;
+    }
     if (strided_ns(nested, nested_elements(nested)) < PACKED_TILE_NS) {
         take_longest_axis(tiling, nested); /* looking for anything better takes longer */
         return;

@@ -26,6 +26,10 @@ struct tiling {
     ptrdiff_t tiles;
 };
 
+/* Whether so few elements are converted that all operands are gathered first, and the loop is called once, in the order
+ * in which the output lies, without gaps. */
+bool tiling_is_whole(const struct elementwise *loop, const struct nested *nested);
+
 /* Puts the axes in order, at least TILE_AXES of them, and cuts. */
 void tiling_make(struct elementwise *loop, struct nested *nested, struct tiling *tiling);
 

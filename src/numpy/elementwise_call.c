@@ -142,12 +142,34 @@ static bool may_join_alike(PyArrayObject *a, npy_intp a_step, PyArrayObject *b, 
     return may;
 }
 
+/* Whether iterator_run_axes() may find all operands in one line, as some inputs are cast as a whole. */
+static bool may_be_in_line(const struct ufunc_call *call)
+{
+    const int inputs = call->table->inputs;
+    PyArrayObject *shape = NULL;
+    bool may = call->array[inputs] == NULL && call->mask == NULL, are_cast = true;
+    for (int in = 0; in < inputs; in++) {
+        PyArrayObject *array = call->array[in];
+        are_cast = are_cast && (array == NULL || operands_is_converted(call, in));
+    }
+    for (int in = 0; in < inputs && may; in++) {
+        PyArrayObject *array = call->array[in];
+        if (array != NULL && PyArray_NDIM(array) > 0) {
+            shape = shape != NULL ? shape : array;
+            may = PyArray_SAMESHAPE(array, shape) &&
+                  (operands_is_converted(call, in) ? array_is_cast_whole(array, !are_cast)
+                                                   : PyArray_IS_C_CONTIGUOUS(array));
+        }
+    }
+    return may;
+}
+
 /* Whether NumPy's iterator may join the axes to one that iterator_run_axes() gives to NumPy's loops: it takes a while
  * to make. Those whose results are exact get any axes. */
 static bool may_suit_loop(const struct ufunc_call *call)
 {
     const int inputs = call->table->inputs;
-    if (call->row->loop->engine.is_exact) {
+    if (call->row->loop->engine.is_exact || may_be_in_line(call)) {
         return true;
     }
     PyArrayObject *last = call->mask;

@@ -44,6 +44,14 @@ bool loop_is_parallel(const char types[], int inputs, int operands)
     return inputs < operands && operands <= MOST_OPERANDS;
 }
 
+/* Some loops of floats round the last elements of a row otherwise, where rows lie apart; and those of isnan(), isinf(),
+ * isfinite() and signbit() leave out elements of an output that lies apart (seen in NumPy 2.5.5). */
+static bool is_exact(const char types[], int inputs, int operands)
+{
+    const bool tells_of_float = inputs == 1 && types[1] == NPY_BOOL && !dtype_is_integer(types[0]);
+    return dtype_is_integer(types[operands - 1]) && !tells_of_float;
+}
+
 void loop_initialize(struct loop *loop, const char types[], int inputs, int operands,
                      PyUFuncGenericFunction function, void *function_data,
                      const struct kernel *kernel, PyObject *serial_if)
@@ -54,8 +62,7 @@ void loop_initialize(struct loop *loop, const char types[], int inputs, int oper
         .hooks = kernel == NULL ? &hooks : NULL,
         .kernel = kernel,
         .kernel_takes_any_step = kernel != NULL && (types[0] == NPY_HALF || function == NULL),
-        /* Some loops of floats round the last elements of a row otherwise, where rows lie apart. */
-        .is_exact = dtype_is_integer(types[operands - 1]),
+        .is_exact = is_exact(types, inputs, operands),
         .allows_threads = serial_if != NULL ? allows_threads : NULL,
         .inputs = inputs,
         .operands = operands,

@@ -1,12 +1,35 @@
 /* Kernels, and loops of NumPy's whose results are exact, get any steps, in any order; other loops one row of contiguous
- * or repeated elements. */
+ * or repeated elements, as which few may be gathered. */
 #include "nested_call.h"
 
 #include "errors.h"
 
+#include "engine/tiling.h"
+
+/* Whether NumPy's loop would get all operands in one line, in the order of the output that NumPy makes, as some inputs
+ * are cast as a whole: these vary everywhere, or nowhere, and others lie as the output does. */
+static bool are_in_line(const struct nested *nested, const struct elementwise *engine)
+{
+    const int out = engine->inputs;
+    const npy_intp out_size = (npy_intp)engine->item_size[out];
+    bool are = nested->output_is_new && tiling_is_whole(engine, nested);
+    for (int in = 0; in < out && are; in++) {
+        const npy_intp size = (npy_intp)engine->item_size[in];
+        int repeated = 0, alike = 0;
+        for (int i = 0; i < nested->axes; i++) {
+            const npy_intp *step = nested->axis[i].step;
+            repeated += step[in] == 0;
+            alike += step[in] * out_size == step[out] * size;
+        }
+        are = repeated == nested->axes ||
+              (nested->convert[in] != NULL ? repeated == 0 : alike == nested->axes);
+    }
+    return are;
+}
+
 static bool suits_loop(const struct nested *nested, const struct elementwise *engine)
 {
-    if (engine->kernel != NULL || engine->is_exact) {
+    if (engine->kernel != NULL || engine->is_exact || are_in_line(nested, engine)) {
         return true;
     }
     for (int op = 0; op < engine->operands; op++) {

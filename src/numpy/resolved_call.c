@@ -201,6 +201,11 @@ static bool suits_few(const struct resolved_arguments *arguments)
     const int gain = *known, casts = gain & ~FEW_MASK, few = gain & FEW_MASK;
     bool suits = few != FEW_GAIN_NOTHING;
     PyArrayObject *shape = NULL;
+    bool are_cast = true;
+    for (int i = 0; i < table->inputs && few == FEW_GAIN_IN_LINE; i++) {
+        are_cast = are_cast && (!PyArray_CheckExact(arguments->input[i]) ||
+                                (casts & FEW_FIRST_IS_CAST << i) != 0);
+    }
     for (int i = 0; i < table->inputs && suits && few != FEW_GAIN_BY_KERNEL; i++) {
         PyArrayObject *array = (PyArrayObject *)arguments->input[i];
         if (!PyArray_CheckExact(array) || PyArray_NDIM(array) == 0) {
@@ -210,9 +215,10 @@ static bool suits_few(const struct resolved_arguments *arguments)
         const bool is_float = kinds[i] == NPY_FLOAT || kinds[i] == NPY_CFLOAT;
         shape = shape != NULL ? shape : array;
         if (few == FEW_GAIN_IN_LINE) {
+            const bool is_line = PyArray_NDIM(array) == 1 && PyArray_STRIDE(array, 0) > 0;
             suits = PyArray_SAMESHAPE(array, shape) &&
                     (PyArray_IS_C_CONTIGUOUS(array) ||
-                     (PyArray_NDIM(array) == 1 && PyArray_STRIDE(array, 0) > 0 && is_cast));
+                     (is_cast && (is_line || array_is_cast_whole(array, !are_cast))));
         }
         suits = suits && !(is_cast && is_float && array_size(array) > MOST_LOOKED_AT);
     }
