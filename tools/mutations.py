@@ -212,8 +212,13 @@ MUTATIONS = {
     ),
     "a rest of one element": (
         "src/engine/accumulate_axes.c",
-        "n = left == longest + 1 ? longest - 1 :",
-        "n = left == longest + 2 ? longest - 1 :",
+        "left == most + 1 ? most - 1 :",
+        "left == most + 2 ? most - 1 :",
+    ),
+    "lines converted together": (
+        "src/engine/accumulate_axes.c",
+        "piece + line * line_bytes + item, item",
+        "piece + line * line_bytes, item",
     ),
     "first elements of lines": (
         "src/engine/accumulate_axes.c",
@@ -379,6 +384,16 @@ MUTATIONS = {
         "src/engine/nested.c",
         "axis->step, 0, 1, axis->n);",
         "axis->step, 0, 1, axis->n - 1);",
+    ),
+    "few elements out of order": (
+        "src/engine/tiling.c",
+        "        order_axes_by_output(nested, loop->inputs);\n        take_whole(",
+        "        take_whole(",
+    ),
+    "loops that leave out elements": (
+        "src/numpy/elementwise_loop.c",
+        "dtype_is_integer(types[operands - 1]) && !tells_of_float",
+        "dtype_is_integer(types[operands - 1])",
     ),
     "dtype= of another output": (
         "src/numpy/call.c",
