@@ -247,7 +247,7 @@ def test_short_calls_of_two_dtypes(n, name):
 @pytest.mark.parametrize("name", ["exp", "log2", "sin", "sqrt", "hypot", "arctan2", "power"])
 @pytest.mark.parametrize("shape", [(4, 6), (16, 16), (3, 5, 7), (1, 9, 2), (2, 3, 4, 5)])
 def test_few_elements_that_lie_apart(name, shape):
-    """Those that are cast are gathered to one line, which NumPy's loops get from its buffers, too."""
+    """Those that are cast become one line, as in the buffers that NumPy hands to its loops."""
     ours, theirs = getattr(nc, name), getattr(np, name)
     for pair in ("Hh", "ih", "id", "li", "?b", "Hf"):
         a, b = (np.abs(numbers(dtype, shape, i)) for i, dtype in enumerate(pair))

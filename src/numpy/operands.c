@@ -2,8 +2,8 @@
 #include "operands.h"
 
 #include "engine/elementwise_cutoffs.h"
-#include "kernels/sizes.h"
 #include "engine/tiling.h"
+#include "kernels/sizes.h"
 
 #include <string.h>
 
