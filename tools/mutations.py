@@ -387,13 +387,13 @@ MUTATIONS = {
     ),
     "few elements out of order": (
         "src/engine/tiling.c",
-        "        order_axes_by_output(nested, loop->inputs);\n        take_whole(",
+        "        order_axes_by_output(nested, loop->inputs, TILE_AXES);\n        take_whole(",
         "        take_whole(",
     ),
     "loops that leave out elements": (
         "src/numpy/elementwise_loop.c",
-        "dtype_is_integer(types[operands - 1]) && !tells_of_float",
-        "dtype_is_integer(types[operands - 1])",
+        "!(inputs == 1 && is_real && types[1] == NPY_BOOL);",
+        "true;",
     ),
     "dtype= of another output": (
         "src/numpy/call.c",

@@ -43,7 +43,9 @@ enum {
     /* Of tiles that are packed, rows that are converted, if they are shorter, are packed first, too.
      * `python benchmarks/random_calls.py` */
     CONVERTED_APART_BELOW_BYTES = 512,
-    /* Of so many bytes of an operand, all are gathered where some are converted. `python benchmarks/random_calls.py` */
+    /* So many elements, or so many bytes of an operand, are gathered where some are converted.
+     * `python benchmarks/random_calls.py` */
+    WHOLE_ELEMENTS = 256,
     WHOLE_BYTES = 2048,
     /* Joined rows of an operand fit the first-level cache beside those of the others that are in use. */
     JOINED_TILE_BYTES = 16384,

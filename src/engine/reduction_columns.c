@@ -160,7 +160,11 @@ static void run_packed_columns(const struct reduction_split *split, ptrdiff_t bl
     const char *data =
         reduction->data + first * place.step + offset_of(&reduction->kept, 2, others, false);
     struct tile row = {data, places, axis.n, place.step, axis.step};
-    char *sums = scratch, *packed = scratch + split->places * axis.n * sum_size;
+    const bool follow = place.out_step == axis.n * axis.out_step;
+    const bool in_place =
+        follow && kernel->sums_are_results && axis.out_step == sum_size && !reduction->onto;
+    char *sums = in_place ? reduction->out + out : scratch;
+    char *packed = scratch + split->places * axis.n * sum_size;
     const ptrdiff_t row_bytes = columns * size;
     const ptrdiff_t most = packed_rows(reduction, split->places * axis.n * size);
     const ptrdiff_t times = size_from(&reduction->repeated, 1);
@@ -175,7 +179,10 @@ static void run_packed_columns(const struct reduction_split *split, ptrdiff_t bl
                                 sums);
         }
     }
-    if (place.out_step == axis.n * axis.out_step) {
+    if (in_place) {
+        return;
+    }
+    if (follow) {
         store_results(reduction, sums, out, columns, reduction->onto);
         return;
     }

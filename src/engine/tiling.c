@@ -70,10 +70,10 @@ static bool others_lie_along(const struct elementwise *loop, const struct nested
     return true;
 }
 
-/* The output's two closest axes become the last ones. */
-static void order_axes_by_output(struct nested *nested, int out)
+/* The output's `count` closest axes become the last ones. */
+static void order_axes_by_output(struct nested *nested, int out, int count)
 {
-    for (int last = nested->axes - 1; last >= nested->axes - 2; last--) {
+    for (int last = nested->axes - 1; last >= nested->axes - count; last--) {
         const int closest = closest_axis(nested, out, last + 1);
         if (closest >= 0) {
             swap_axes(nested, closest, last);
@@ -412,8 +412,8 @@ bool tiling_is_whole(const struct elementwise *loop, const struct nested *nested
 {
     const int out = loop->inputs;
     const ptrdiff_t elements = nested_elements(nested);
-    if (nested->is_masked || nested->convert[out] != NULL || nested->axes > TILE_AXES ||
-        elements * largest_item(loop, nested) > WHOLE_BYTES) {
+    if (nested->is_masked || nested->convert[out] != NULL ||
+        (elements > WHOLE_ELEMENTS && elements * largest_item(loop, nested) > WHOLE_BYTES)) {
         return false;
     }
     bool converts = false;
@@ -429,6 +429,7 @@ bool tiling_is_whole(const struct elementwise *loop, const struct nested *nested
     return converts && last == (elements - 1) * (ptrdiff_t)loop->item_size[out];
 }
 
+/* Of more than TILE_AXES, there are several. */
 static void take_whole(struct tiling *tiling, const struct nested *nested)
 {
     const struct nested_axis *plane = &nested->axis[nested->axes - TILE_AXES];
@@ -439,8 +440,7 @@ static void take_whole(struct tiling *tiling, const struct nested *nested)
     tiling->planes_apart = false;
     memset(tiling->packed, false, sizeof tiling->packed);
     pack_what_is_apart(tiling);
-    tiling->steps = 0;
-    tiling->tiles = 1;
+    order_tiles(tiling);
 }
 
 void tiling_make(struct elementwise *loop, struct nested *nested, struct tiling *tiling)
@@ -456,7 +456,7 @@ void tiling_make(struct elementwise *loop, struct nested *nested, struct tiling 
     tiling->loop = loop;
     tiling->nested = nested;
     if (tiling_is_whole(loop, nested)) {
-        order_axes_by_output(nested, loop->inputs);
+        order_axes_by_output(nested, loop->inputs, TILE_AXES);
         take_whole(tiling, nested);
         return;
     }
@@ -464,12 +464,12 @@ void tiling_make(struct elementwise *loop, struct nested *nested, struct tiling 
         take_longest_axis(tiling, nested); /* looking for anything better takes longer */
         return;
     }
-    order_axes_by_output(nested, loop->inputs);
+    order_axes_by_output(nested, loop->inputs, 2);
     const int across = order_axes_by_input(loop, nested);
     cut_into_tiles(tiling, nested, true);
     const bool is_small = tiles_are_small(tiling), packs = across >= 0 && tiling->packed[across];
     if (across >= 0 && (is_small || !packs || rows_are_short(tiling))) {
-        order_axes_by_output(nested, loop->inputs);
+        order_axes_by_output(nested, loop->inputs, 2);
         cut_into_tiles(tiling, nested, true);
         /* Rows take longer to begin where they are masked. */
         const ptrdiff_t least = nested->is_masked ? LEAST_PLANES_APART : tiling->rows + 1;

@@ -26,8 +26,8 @@ struct tiling {
     ptrdiff_t tiles;
 };
 
-/* Whether so few elements are converted that all operands are gathered first, and the loop is called once, in the order
- * in which the output lies, without gaps. */
+/* Whether so few elements are converted that all operands are gathered first, for one call of the loop for each TILE_AXES
+ * of them, in the order in which the output lies, without gaps. */
 bool tiling_is_whole(const struct elementwise *loop, const struct nested *nested);
 
 /* Puts the axes in order, at least TILE_AXES of them, and cuts. */

@@ -146,18 +146,18 @@ static bool may_join_alike(PyArrayObject *a, npy_intp a_step, PyArrayObject *b, 
 static bool may_be_in_line(const struct ufunc_call *call)
 {
     const int inputs = call->table->inputs;
-    PyArrayObject *shape = NULL;
-    bool may = call->array[inputs] == NULL && call->mask == NULL, are_cast = true;
+    PyArrayObject *shape = call->array[inputs];
+    bool may = call->mask == NULL && (shape == NULL || PyArray_IS_C_CONTIGUOUS(shape));
+    bool in_order = shape != NULL;
     for (int in = 0; in < inputs; in++) {
-        PyArrayObject *array = call->array[in];
-        are_cast = are_cast && (array == NULL || operands_is_converted(call, in));
+        in_order = in_order || (call->array[in] != NULL && !operands_is_converted(call, in));
     }
     for (int in = 0; in < inputs && may; in++) {
         PyArrayObject *array = call->array[in];
         if (array != NULL && PyArray_NDIM(array) > 0) {
             shape = shape != NULL ? shape : array;
             may = PyArray_SAMESHAPE(array, shape) &&
-                  (operands_is_converted(call, in) ? array_is_cast_whole(array, !are_cast)
+                  (operands_is_converted(call, in) ? array_is_cast_whole(array, in_order)
                                                    : PyArray_IS_C_CONTIGUOUS(array));
         }
     }

@@ -48,8 +48,9 @@ bool loop_is_parallel(const char types[], int inputs, int operands)
  * isfinite() and signbit() leave out elements of an output that lies apart (seen in NumPy 2.5.5). */
 static bool is_exact(const char types[], int inputs, int operands)
 {
-    const bool tells_of_float = inputs == 1 && types[1] == NPY_BOOL && !dtype_is_integer(types[0]);
-    return dtype_is_integer(types[operands - 1]) && !tells_of_float;
+    const bool is_real = types[0] == NPY_FLOAT || types[0] == NPY_DOUBLE;
+    return dtype_is_integer(types[operands - 1]) &&
+           !(inputs == 1 && is_real && types[1] == NPY_BOOL);
 }
 
 void loop_initialize(struct loop *loop, const char types[], int inputs, int operands,

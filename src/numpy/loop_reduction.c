@@ -60,16 +60,30 @@ static void reduce_each_onto(const struct reduction_kernel *kernel, const char *
     }
 }
 
+/* The first two, without a copy of one. */
+static void combine_two_rows(const struct reduction_kernel *kernel, const char *data,
+                             ptrdiff_t step, ptrdiff_t next, ptrdiff_t n, void *sums)
+{
+    const struct loop_reduction *reduction = (const struct loop_reduction *)kernel;
+    char *args[] = {(char *)data, (char *)data + step, sums};
+    const npy_intp steps[] = {next, next, (npy_intp)kernel->item_size};
+    reduction->function(args, &n, steps, reduction->data);
+}
+
 static void reduce_rows(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
                         ptrdiff_t rows, ptrdiff_t next, ptrdiff_t columns, bool from_memory,
                         bool onto, void *sums)
 {
     (void)from_memory;
     const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
-    if (!onto) {
+    ptrdiff_t row = 0;
+    if (!onto && rows > 1 && columns > REDUCTION_FEW_COLUMNS && !kernel->zeros_tie) {
+        combine_two_rows(kernel, data, step, next, columns, sums);
+        row = 2;
+    } else if (!onto) {
         copy_items(kernel->item_size, sums, size, data, next, columns);
+        row = 1;
     }
-    ptrdiff_t row = onto ? 0 : 1;
     while (row < rows && columns <= REDUCTION_FEW_COLUMNS) {
         const ptrdiff_t n = rows - row < FEW_COLUMNS_ROWS ? rows - row : FEW_COLUMNS_ROWS;
         reduce_each_onto(kernel, data + row * step, step, n, next, columns, sums);

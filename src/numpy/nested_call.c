@@ -6,13 +6,16 @@
 
 #include "engine/tiling.h"
 
-/* Whether NumPy's loop would get all operands in one line, in the order of the output that NumPy makes, as some inputs
- * are cast as a whole: these vary everywhere, or nowhere, and others lie as the output does. */
+/* Whether NumPy's loop would get all operands in one line, as some inputs are cast as a whole: these vary everywhere, or
+ * nowhere, and others lie as the output does, which the iterator goes along. */
 static bool are_in_line(const struct nested *nested, const struct elementwise *engine)
 {
     const int out = engine->inputs;
     const npy_intp out_size = (npy_intp)engine->item_size[out];
-    bool are = nested->output_is_new && tiling_is_whole(engine, nested);
+    bool are = nested->axes <= TILE_AXES && tiling_is_whole(engine, nested);
+    for (int i = 1; i < nested->axes && are; i++) { /* the fastest of the iterator comes first */
+        are = nested->axis[i].step[out] > nested->axis[i - 1].step[out];
+    }
     for (int in = 0; in < out && are; in++) {
         const npy_intp size = (npy_intp)engine->item_size[in];
         int repeated = 0, alike = 0;

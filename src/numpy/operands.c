@@ -151,8 +151,7 @@ bool array_is_injective(PyArrayObject *array)
 
 bool array_is_cast_whole(PyArrayObject *array, bool in_order)
 {
-    const npy_intp most = WHOLE_BYTES / (npy_intp)sizeof(double);
-    bool is_cast = PyArray_NDIM(array) <= TILE_AXES && array_size(array) <= most;
+    bool is_cast = PyArray_NDIM(array) <= TILE_AXES && array_size(array) <= WHOLE_ELEMENTS;
     npy_intp last = 0;
     for (int i = PyArray_NDIM(array) - 1; i >= 0 && is_cast; i--) {
         const npy_intp step = magnitude(PyArray_STRIDE(array, i));

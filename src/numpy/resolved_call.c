@@ -189,8 +189,9 @@ static int find_few(struct call_table *table, const int kinds[])
                                                                 : FEW_GAIN_IN_LINE | casts;
 }
 
-/* Whether a short call takes less time here than in NumPy. Nothing is looked for in it before. */
-static bool suits_few(const struct resolved_arguments *arguments)
+/* Whether a short call takes less time here than in NumPy. Nothing is looked for in it before. An output that
+ * `is_given` is mostly contiguous. */
+static bool suits_few(const struct resolved_arguments *arguments, bool is_given)
 {
     struct call_table *table = (struct call_table *)arguments->table;
     const int *kinds = arguments->kind;
@@ -201,10 +202,10 @@ static bool suits_few(const struct resolved_arguments *arguments)
     const int gain = *known, casts = gain & ~FEW_MASK, few = gain & FEW_MASK;
     bool suits = few != FEW_GAIN_NOTHING;
     PyArrayObject *shape = NULL;
-    bool are_cast = true;
+    bool in_order = is_given;
     for (int i = 0; i < table->inputs && few == FEW_GAIN_IN_LINE; i++) {
-        are_cast = are_cast && (!PyArray_CheckExact(arguments->input[i]) ||
-                                (casts & FEW_FIRST_IS_CAST << i) != 0);
+        in_order = in_order || (PyArray_CheckExact(arguments->input[i]) &&
+                                (casts & FEW_FIRST_IS_CAST << i) == 0);
     }
     for (int i = 0; i < table->inputs && suits && few != FEW_GAIN_BY_KERNEL; i++) {
         PyArrayObject *array = (PyArrayObject *)arguments->input[i];
@@ -218,7 +219,7 @@ static bool suits_few(const struct resolved_arguments *arguments)
             const bool is_line = PyArray_NDIM(array) == 1 && PyArray_STRIDE(array, 0) > 0;
             suits = PyArray_SAMESHAPE(array, shape) &&
                     (PyArray_IS_C_CONTIGUOUS(array) ||
-                     (is_cast && (is_line || array_is_cast_whole(array, !are_cast))));
+                     (is_cast && (is_line || array_is_cast_whole(array, in_order))));
         }
         suits = suits && !(is_cast && is_float && array_size(array) > MOST_LOOKED_AT);
     }
@@ -413,8 +414,9 @@ bool resolved_call(const struct call_table *table, PyObject *const *args, size_t
 {
     struct resolved_arguments arguments;
     struct ufunc_call call;
+    const bool others = keywords != NULL || PyVectorcall_NARGS(count) > table->inputs;
     if (!resolved_arguments_read_inputs(&arguments, table, args, count, keywords) ||
-        (arguments.fits_buffer && !suits_few(&arguments)) ||
+        (arguments.fits_buffer && !suits_few(&arguments, others)) ||
         !resolved_arguments_read_others(&arguments, args, count, keywords)) {
         return false;
     }
