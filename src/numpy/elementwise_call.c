@@ -210,9 +210,10 @@ static bool fit_one_axis(const struct ufunc_call *call, struct call_plan *plan)
     }
     bool fits = plan->n > 0 && (call->mask == NULL || (PyArray_SAMESHAPE(call->mask, plan->shape) &&
                                                        PyArray_CHKFLAGS(call->mask, plan->order)));
-    /* Of steps that all run backwards, some of NumPy's loops would get the elements in turn. */
+    /* Of steps that all run backwards, some of NumPy's loops would get the elements in turn, if they are not cast. */
     for (int op = 0; op <= inputs && fits; op++) {
-        fits = plan->step[op] >= 0 || engine->kernel != NULL || engine->is_exact;
+        fits = plan->step[op] >= 0 || engine->kernel != NULL || engine->is_exact ||
+               (op < inputs && operands_is_converted(call, op));
     }
     find_data(call, plan);
     if (engine->kernel == NULL && plan->n == 1) {

@@ -141,7 +141,7 @@ INLINE void pack_short_rows(size_t half, size_t row_bytes, const struct tile *ti
     }
 }
 
-/* At least one line; the last one may overlap the one before. memcpy() takes two to five times as long on a Zen 3. */
+/* At least one line; the last one may overlap the one before. memcpy() takes twice as long on a Zen 3. */
 INLINE void copy_in_lines(size_t bytes, const char *from, char *to)
 {
     for (size_t at = 0; at + LINE_BYTES <= bytes; at += LINE_BYTES) {
