@@ -387,8 +387,8 @@ MUTATIONS = {
     ),
     "few elements out of order": (
         "src/engine/tiling.c",
-        "        order_axes_by_output(nested, loop->inputs, TILE_AXES);\n        take_whole(",
-        "        take_whole(",
+        "    order_axes_by_output(nested, tiling->loop->inputs, TILE_AXES);\n",
+        "",
     ),
     "loops that leave out elements": (
         "src/numpy/elementwise_loop.c",

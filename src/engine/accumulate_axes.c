@@ -322,19 +322,21 @@ static ptrdiff_t lines_together(const struct accumulated_axes *axes,
     return size_max(1, size_min(most, ceiling(all, even)));
 }
 
-static enum accumulation_way way_of(const struct accumulated_axes *axes)
+static bool goes_by_rows(const struct accumulated_axes *axes)
+{
+    return axes->takes_rows && fastest(&axes->kept).n >= least_columns(axes) &&
+           (lies_across(axes) || accumulate_spans_little(axes, axes->along));
+}
+
+/* Of those that do not. */
+static enum accumulation_way way_of(const struct accumulated_axes *axes, int threads)
 {
     const struct axis axis = fastest(&axes->kept), along = axes->along;
-    const bool across = lies_across(axes);
-    if (axes->takes_rows && axis.n >= least_columns(axes) &&
-        (across || accumulate_spans_little(axes, along))) {
-        return BY_ROWS;
-    }
     const ptrdiff_t lines = size_from(&axes->kept, 0);
-    if (axes->kernel != NULL && (lines == 1 || lines < threads_of(axes, lines * along.n, false))) {
+    if (axes->kernel != NULL && (lines == 1 || lines < threads)) {
         return BY_BLOCKS;
     }
-    if (across) {
+    if (lies_across(axes)) {
         return BY_TURNS;
     }
     const bool are_joined = axes->convert != NULL && axis.n > 1 &&
@@ -347,8 +349,11 @@ struct accumulation_cut accumulate_cut(const struct accumulated_axes *axes)
 {
     const struct axis axis = fastest(&axes->kept);
     const ptrdiff_t others = size_from(&axes->kept, 1);
-    struct accumulation_cut cut = {.way = way_of(axes)};
-    cut.threads = threads_of(axes, others * axis.n * axes->along.n, cut.way == BY_ROWS);
+    const bool by_rows = goes_by_rows(axes);
+    struct accumulation_cut cut = {
+        .threads = threads_of(axes, others * axis.n * axes->along.n, by_rows),
+    };
+    cut.way = by_rows ? BY_ROWS : way_of(axes, cut.threads);
     cut.width = cut.way == BY_ROWS     ? slice_width(axes, cut.threads, others)
                 : cut.way == BY_BLOCKS ? 1
                                        : lines_together(axes, &cut);

@@ -55,6 +55,14 @@ static bool combine_cuts(const struct reduction_split *split, ptrdiff_t others, 
     return true;
 }
 
+/* Whether columns are reduced to where their results are to be. */
+static bool are_in_place(const struct reduction *reduction)
+{
+    const struct reduction_kernel *kernel = reduction->kernel;
+    return kernel->sums_are_results && !reduction->onto &&
+           fastest(&reduction->kept).out_step == (ptrdiff_t)kernel->sum_size;
+}
+
 static void run_columns(const struct reduction_split *split, ptrdiff_t block, char *scratch)
 {
     const struct reduction *reduction = split->reduction;
@@ -74,8 +82,7 @@ static void run_columns(const struct reduction_split *split, ptrdiff_t block, ch
         data += begin * along->step;
     }
     const ptrdiff_t out = first * axis.out_step + offset_of(&reduction->kept, 1, others, true);
-    const bool in_place = split->cuts == 1 && reduction->kernel->sums_are_results &&
-                          axis.out_step == sum_size && !reduction->onto;
+    const bool in_place = split->cuts == 1 && are_in_place(reduction);
     char *sums = split->cuts > 1 ? results_of(split, others, cut) + first * sum_size
                  : in_place      ? reduction->out + out
                                  : scratch;
@@ -161,8 +168,7 @@ static void run_packed_columns(const struct reduction_split *split, ptrdiff_t bl
         reduction->data + first * place.step + offset_of(&reduction->kept, 2, others, false);
     struct tile row = {data, places, axis.n, place.step, axis.step};
     const bool follow = place.out_step == axis.n * axis.out_step;
-    const bool in_place =
-        follow && kernel->sums_are_results && axis.out_step == sum_size && !reduction->onto;
+    const bool in_place = follow && are_in_place(reduction);
     char *sums = in_place ? reduction->out + out : scratch;
     char *packed = scratch + split->places * axis.n * sum_size;
     const ptrdiff_t row_bytes = columns * size;

@@ -420,8 +420,8 @@ bool tiling_is_whole(const struct elementwise *loop, const struct nested *nested
     for (int in = 0; in < out; in++) {
         converts = converts || nested->convert[in] != NULL;
     }
-    ptrdiff_t last =
-        0; /* the byte at which the output's last element begins, if there are no gaps */
+    /* Where the last element of an output without gaps begins. */
+    ptrdiff_t last = 0;
     for (int i = 0; i < nested->axes && converts; i++) {
         converts = nested->axis[i].step[out] > 0 || nested->axis[i].n == 1;
         last += (nested->axis[i].n - 1) * nested->axis[i].step[out];
@@ -430,8 +430,9 @@ bool tiling_is_whole(const struct elementwise *loop, const struct nested *nested
 }
 
 /* Of more than TILE_AXES, there are several. */
-static void take_whole(struct tiling *tiling, const struct nested *nested)
+static void take_whole(struct tiling *tiling, struct nested *nested)
 {
+    order_axes_by_output(nested, tiling->loop->inputs, TILE_AXES);
     const struct nested_axis *plane = &nested->axis[nested->axes - TILE_AXES];
     tiling->planes = plane[0].n;
     tiling->rows = plane[1].n;
@@ -456,7 +457,6 @@ void tiling_make(struct elementwise *loop, struct nested *nested, struct tiling 
     tiling->loop = loop;
     tiling->nested = nested;
     if (tiling_is_whole(loop, nested)) {
-        order_axes_by_output(nested, loop->inputs, TILE_AXES);
         take_whole(tiling, nested);
         return;
     }

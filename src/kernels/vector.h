@@ -36,6 +36,13 @@ INLINE int truth(uint8_t x)
     return (int)((0U - x) >> 31);
 }
 
+INLINE uint64_t load_word(const char *from)
+{
+    uint64_t bytes;
+    memcpy(&bytes, from, sizeof bytes);
+    return bytes;
+}
+
 /* Two to seven bytes. */
 INLINE uint64_t short_word(const char *from, ptrdiff_t count)
 {
@@ -49,6 +56,13 @@ INLINE uint64_t short_word(const char *from, ptrdiff_t count)
     memcpy(&first, from, sizeof first);
     memcpy(&last, from + count - 4, sizeof last);
     return first | (uint64_t)last << 8 * (count - 4);
+}
+
+/* `half` to twice as many bytes: the first and the last `half` of them. */
+INLINE void copy_ends(size_t half, size_t bytes, const char *from, char *to)
+{
+    memcpy(to, from, half);
+    memcpy(to + bytes - half, from + bytes - half, half);
 }
 
 /* 32 bytes for AVX-512 machines too: at 64, Cascade Lake lowers its clock, and NumPy's arrays, which

@@ -189,13 +189,13 @@ static bool is_sequential(const struct accumulate_plan *plan)
  * lines at once. */
 static bool gains_nothing(const struct accumulated_axes *axes, const struct accumulation_cut *cut)
 {
-    const bool is_sole_thread = cut->threads == 1 || cut->units == 1;
     if (axes->convert != NULL) {
         return (cut->way == BY_LINES || (cut->way == BY_TURNS && !cut->are_joined)) &&
                cut->threads == 1 && policy_in_use.threshold == 0 &&
                axes->along.n < ACCUMULATED_CONVERTED_LINE;
     }
-    return cut->way == BY_LINES && axes->kernel == NULL && axes->running == NULL && is_sole_thread;
+    return cut->way == BY_LINES && axes->kernel == NULL && axes->running == NULL &&
+           (cut->threads == 1 || cut->units == 1);
 }
 
 /* The result, a new reference to `out`, which is released otherwise. */

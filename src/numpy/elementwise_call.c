@@ -7,6 +7,7 @@
 #include "errors.h"
 #include "nested_call.h"
 
+#include "engine/elementwise_cutoffs.h"
 #include "engine/overlap.h"
 #include "kernels/sizes.h"
 
@@ -142,26 +143,15 @@ static bool may_join_alike(PyArrayObject *a, npy_intp a_step, PyArrayObject *b, 
     return may;
 }
 
-/* Whether iterator_run_axes() may find all operands in one line, as some inputs are cast as a whole. */
+/* Whether iterator_run_axes() may find all operands in one line, as some inputs are cast as a whole: suits_few() of
+ * resolved_call.c has seen that of the inputs. */
 static bool may_be_in_line(const struct ufunc_call *call)
 {
     const int inputs = call->table->inputs;
-    PyArrayObject *shape = call->array[inputs];
-    bool may = call->mask == NULL && (shape == NULL || PyArray_IS_C_CONTIGUOUS(shape));
-    bool in_order = shape != NULL;
-    for (int in = 0; in < inputs; in++) {
-        in_order = in_order || (call->array[in] != NULL && !operands_is_converted(call, in));
-    }
-    for (int in = 0; in < inputs && may; in++) {
-        PyArrayObject *array = call->array[in];
-        if (array != NULL && PyArray_NDIM(array) > 0) {
-            shape = shape != NULL ? shape : array;
-            may = PyArray_SAMESHAPE(array, shape) &&
-                  (operands_is_converted(call, in) ? array_is_cast_whole(array, in_order)
-                                                   : PyArray_IS_C_CONTIGUOUS(array));
-        }
-    }
-    return may;
+    PyArrayObject *out = call->array[inputs];
+    return call->is_resolved && call->mask == NULL &&
+           (out == NULL || PyArray_IS_C_CONTIGUOUS(out)) &&
+           operands_size(call->array, inputs + 1) <= WHOLE_ELEMENTS;
 }
 
 /* Whether NumPy's iterator may join the axes to one that iterator_run_axes() gives to NumPy's loops: it takes a while
@@ -169,7 +159,7 @@ static bool may_be_in_line(const struct ufunc_call *call)
 static bool may_suit_loop(const struct ufunc_call *call)
 {
     const int inputs = call->table->inputs;
-    if (call->row->loop->engine.is_exact || may_be_in_line(call)) {
+    if (call->row->loop->engine.is_exact) {
         return true;
     }
     PyArrayObject *last = call->mask;
@@ -187,7 +177,7 @@ static bool may_suit_loop(const struct ufunc_call *call)
         last = array;
         last_step = step;
     }
-    return may;
+    return may || may_be_in_line(call);
 }
 
 /* Whether all axes are one that is found without NumPy's iterator: that takes as long to make as some hundred

@@ -10,15 +10,23 @@
 /* Few columns are taken in their turns, in blocks of rows that stay in the cache. */
 enum { FEW_COLUMNS_ROWS = 512 };
 
+/* out = first op second, n times. */
+static void call_loop(const struct reduction_kernel *kernel, const void *first,
+                      ptrdiff_t first_step, const char *second, ptrdiff_t step, void *out,
+                      ptrdiff_t out_step, ptrdiff_t n)
+{
+    const struct loop_reduction *reduction = (const struct loop_reduction *)kernel;
+    char *args[] = {(char *)first, (char *)second, out};
+    const npy_intp steps[] = {first_step, step, out_step};
+    reduction->function(args, &n, steps, reduction->data);
+}
+
 /* into = into op other, n times. */
 static void run_loop(const struct reduction_kernel *kernel, void *into, ptrdiff_t into_step,
                      const char *other, ptrdiff_t step, ptrdiff_t n)
 {
-    const struct loop_reduction *reduction = (const struct loop_reduction *)kernel;
     if (n > 0) {
-        char *args[] = {into, (char *)other, into};
-        const npy_intp steps[] = {into_step, step, into_step};
-        reduction->function(args, &n, steps, reduction->data);
+        call_loop(kernel, into, into_step, other, step, into, into_step, n);
     }
 }
 
@@ -60,16 +68,6 @@ static void reduce_each_onto(const struct reduction_kernel *kernel, const char *
     }
 }
 
-/* The first two, without a copy of one. */
-static void combine_two_rows(const struct reduction_kernel *kernel, const char *data,
-                             ptrdiff_t step, ptrdiff_t next, ptrdiff_t n, void *sums)
-{
-    const struct loop_reduction *reduction = (const struct loop_reduction *)kernel;
-    char *args[] = {(char *)data, (char *)data + step, sums};
-    const npy_intp steps[] = {next, next, (npy_intp)kernel->item_size};
-    reduction->function(args, &n, steps, reduction->data);
-}
-
 static void reduce_rows(const struct reduction_kernel *kernel, const char *data, ptrdiff_t step,
                         ptrdiff_t rows, ptrdiff_t next, ptrdiff_t columns, bool from_memory,
                         bool onto, void *sums)
@@ -78,8 +76,8 @@ static void reduce_rows(const struct reduction_kernel *kernel, const char *data,
     const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
     ptrdiff_t row = 0;
     if (!onto && rows > 1 && columns > REDUCTION_FEW_COLUMNS && !kernel->zeros_tie) {
-        combine_two_rows(kernel, data, step, next, columns, sums);
-        row = 2;
+        call_loop(kernel, data, next, data + step, next, sums, size, columns);
+        row = 2; /* without a copy of the first */
     } else if (!onto) {
         copy_items(kernel->item_size, sums, size, data, next, columns);
         row = 1;

@@ -6,7 +6,7 @@
 
 #include "engine/tiling.h"
 
-/* Whether NumPy's loop would get all operands in one line, as some inputs are cast as a whole: these vary everywhere, or
+/* Whether NumPy's loop would get operands of several axes in one line, as some inputs are cast as a whole: these vary everywhere, or
  * nowhere, and others lie as the output does, which the iterator goes along. */
 static bool are_in_line(const struct nested *nested, const struct elementwise *engine)
 {
@@ -32,8 +32,11 @@ static bool are_in_line(const struct nested *nested, const struct elementwise *e
 
 static bool suits_loop(const struct nested *nested, const struct elementwise *engine)
 {
-    if (engine->kernel != NULL || engine->is_exact || are_in_line(nested, engine)) {
+    if (engine->kernel != NULL || engine->is_exact) {
         return true;
+    }
+    if (nested->axes > 1) {
+        return are_in_line(nested, engine);
     }
     for (int op = 0; op < engine->operands; op++) {
         const npy_intp step = nested->axis[0].step[op];
@@ -42,7 +45,7 @@ static bool suits_loop(const struct nested *nested, const struct elementwise *en
             return false;
         }
     }
-    return nested->axes == 1;
+    return true;
 }
 
 /* What is known without the axes. */

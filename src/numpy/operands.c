@@ -1,10 +1,6 @@
 /* Shapes of operands, where in memory they lie, and the order of their axes. */
 #include "operands.h"
 
-#include "engine/elementwise_cutoffs.h"
-#include "engine/tiling.h"
-#include "kernels/sizes.h"
-
 #include <string.h>
 
 npy_intp operands_size(PyArrayObject *const array[], int count)
@@ -147,20 +143,6 @@ bool array_is_injective(PyArrayObject *array)
         }
     }
     return true;
-}
-
-bool array_is_cast_whole(PyArrayObject *array, bool in_order)
-{
-    bool is_cast = PyArray_NDIM(array) <= TILE_AXES && array_size(array) <= WHOLE_ELEMENTS;
-    npy_intp last = 0;
-    for (int i = PyArray_NDIM(array) - 1; i >= 0 && is_cast; i--) {
-        const npy_intp step = magnitude(PyArray_STRIDE(array, i));
-        if (PyArray_DIM(array, i) != 1) {
-            is_cast = step != 0 && !(in_order && step < last);
-            last = step;
-        }
-    }
-    return is_cast;
 }
 
 bool array_is_one_line(PyArrayObject *array, npy_intp *step)

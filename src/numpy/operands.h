@@ -87,10 +87,6 @@ static inline npy_intp array_step(PyArrayObject *array, int axis)
  * ones. */
 bool array_is_injective(PyArrayObject *array);
 
-/* Whether it is short, and repeats no element: NumPy casts it as a whole, to one line, whatever its layout. Beside
- * another operand that is contiguous, that line is as long if its axes are `in_order`. */
-bool array_is_cast_whole(PyArrayObject *array, bool in_order);
-
 /* Whether one step, in bytes, leads through an array, in some order of its axes. */
 bool array_is_one_line(PyArrayObject *array, npy_intp *step);
 

@@ -9,7 +9,10 @@
 #include "operands.h"
 #include "resolved_arguments.h"
 
+#include "engine/elementwise_cutoffs.h"
 #include "engine/nested.h"
+#include "engine/tiling.h"
+#include "kernels/sizes.h"
 
 /* ---- the inner loop ---- */
 
@@ -189,6 +192,22 @@ static int find_few(struct call_table *table, const int kinds[])
                                                                 : FEW_GAIN_IN_LINE | casts;
 }
 
+/* Whether an array is short, and repeats no element: NumPy casts it as a whole, to one line, whatever its layout. Beside
+ * another operand that is contiguous, that line is as long if its axes are `in_order`. */
+static bool is_cast_whole(PyArrayObject *array, bool in_order)
+{
+    bool is_cast = PyArray_NDIM(array) <= TILE_AXES && array_size(array) <= WHOLE_ELEMENTS;
+    npy_intp last = 0;
+    for (int i = PyArray_NDIM(array) - 1; i >= 0 && is_cast; i--) {
+        const npy_intp step = magnitude(PyArray_STRIDE(array, i));
+        if (PyArray_DIM(array, i) != 1) {
+            is_cast = step != 0 && !(in_order && step < last);
+            last = step;
+        }
+    }
+    return is_cast;
+}
+
 /* Whether a short call takes less time here than in NumPy. Nothing is looked for in it before. An output that
  * `is_given` is mostly contiguous. */
 static bool suits_few(const struct resolved_arguments *arguments, bool is_given)
@@ -219,7 +238,7 @@ static bool suits_few(const struct resolved_arguments *arguments, bool is_given)
             const bool is_line = PyArray_NDIM(array) == 1 && PyArray_STRIDE(array, 0) > 0;
             suits = PyArray_SAMESHAPE(array, shape) &&
                     (PyArray_IS_C_CONTIGUOUS(array) ||
-                     (is_cast && (is_line || array_is_cast_whole(array, in_order))));
+                     (is_cast && (is_line || is_cast_whole(array, in_order))));
         }
         suits = suits && !(is_cast && is_float && array_size(array) > MOST_LOOKED_AT);
     }

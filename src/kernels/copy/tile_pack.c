@@ -129,15 +129,11 @@ INLINE void transpose_blocks(size_t size, int block,
     }
 }
 
-/* Rows of `half` to twice as many bytes: the first and the last `half` of them. */
 INLINE void pack_short_rows(size_t half, size_t row_bytes, const struct tile *tile, char *to,
                             ptrdiff_t to_row)
 {
     for (ptrdiff_t r = 0; r < tile->rows; r++) {
-        const char *row = tile->data + r * tile->row_step;
-        memcpy(to, row, half);
-        memcpy(to + row_bytes - half, row + row_bytes - half, half);
-        to += to_row;
+        copy_ends(half, row_bytes, tile->data + r * tile->row_step, to + r * to_row);
     }
 }
 

@@ -88,18 +88,14 @@ INLINE void JOIN(compute_rest, BLOCK_VECTOR_BYTES)(const struct product *x, ptrd
 INLINE stored_vector JOIN(load_short, BLOCK_VECTOR_BYTES)(const char *from, ptrdiff_t bytes,
                                                           bool has_word)
 {
-    uint64_t first, last = 0;
-    if (has_word) {
-        memcpy(&first, from, sizeof first);
-        memcpy(&last, from + bytes - 8, sizeof last);
-        last = last >> 1 >> (8 * (16 - bytes) - 1); /* what is not in the first one */
-    } else {
-        first = short_word(from, bytes);
-    }
 #if BLOCK_VECTOR_BYTES == 8
-    return (stored_vector)first;
+    (void)has_word;
+    return (stored_vector)short_word(from, bytes);
 #else
     typedef uint64_t words __attribute__((vector_size(16)));
+    const uint64_t first = has_word ? load_word(from) : short_word(from, bytes);
+    /* What is not in the first one. */
+    const uint64_t last = has_word ? load_word(from + bytes - 8) >> 1 >> (8 * (16 - bytes) - 1) : 0;
     return (stored_vector)(words){first, last};
 #endif
 }
@@ -109,16 +105,12 @@ INLINE void JOIN(store_short, BLOCK_VECTOR_BYTES)(char *to, ptrdiff_t bytes, boo
 {
     char elements[16];
     memcpy(elements, &row, sizeof row);
-    const ptrdiff_t part = has_word ? 8 : bytes < 4 ? 2 : 4, last = bytes - part;
     if (has_word) {
-        memcpy(to, elements, 8);
-        memcpy(to + last, elements + last, 8);
-    } else if (part == 4) {
-        memcpy(to, elements, 4);
-        memcpy(to + last, elements + last, 4);
+        copy_ends(8, (size_t)bytes, elements, to);
+    } else if (bytes >= 4) {
+        copy_ends(4, (size_t)bytes, elements, to);
     } else {
-        memcpy(to, elements, 2);
-        memcpy(to + last, elements + last, 2);
+        copy_ends(2, (size_t)bytes, elements, to);
     }
 }
 

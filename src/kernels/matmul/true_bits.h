@@ -22,13 +22,6 @@ INLINE uint64_t true_bits_of_word(uint64_t bytes)
     return truths_of_word(bytes) * 0x0102040810204080u >> 56;
 }
 
-INLINE uint64_t load_word(const char *from)
-{
-    uint64_t bytes;
-    memcpy(&bytes, from, sizeof bytes);
-    return bytes;
-}
-
 INLINE uint64_t eight_true_bits(const char *from)
 {
     return true_bits_of_word(load_word(from));
