@@ -254,6 +254,13 @@ static bool lies_across(const struct accumulated_axes *axes)
     return axes->kept.count > 0 && magnitude(axis.out_step) < magnitude(along.out_step);
 }
 
+/* Whether accumulate_order_axes() took another axis than the nearest one: a slice's cache lines hold results of others. */
+static bool others_are_nearer(const struct accumulated_axes *axes)
+{
+    const struct axis *kept = axes->kept.axis;
+    return axes->kept.count > 1 && magnitude(kept[1].out_step) < magnitude(kept[0].out_step);
+}
+
 /* Columns of a slice: the last row of results stays in a near cache, short lines do as a whole. Threads have
  * several slices each only if those are wide: memory is read in bursts of a slice's row. */
 static ptrdiff_t slice_width(const struct accumulated_axes *axes, int threads, ptrdiff_t others)
@@ -266,7 +273,10 @@ static ptrdiff_t slice_width(const struct accumulated_axes *axes, int threads, p
     const ptrdiff_t even =
         ceiling(all, each * (are_wide && threads > 1 ? REDUCTION_BLOCKS_PER_THREAD : 1));
     const ptrdiff_t narrowest = small ? in_line : size_max(in_line, REDUCTION_SLICE_BYTES / item);
-    const ptrdiff_t widest = ACCUMULATED_ROW_BYTES / item / (lies_across(axes) ? 1 : axes->along.n);
+    const ptrdiff_t kept_near =
+        ACCUMULATED_ROW_BYTES / item / (lies_across(axes) ? 1 : axes->along.n);
+    const ptrdiff_t widest =
+        others_are_nearer(axes) ? size_max(narrowest, kept_near / others) : kept_near;
     return size_min(size_max(ceiling(even, in_line) * in_line, narrowest), widest);
 }
 
@@ -288,7 +298,7 @@ static ptrdiff_t least_columns(const struct accumulated_axes *axes)
 void accumulate_order_axes(struct accumulated_axes *axes)
 {
     struct axis *kept = axes->kept.axis;
-    if (!axes->takes_rows || fastest(&axes->kept).n >= least_columns(axes)) {
+    if (!axes->takes_rows || fastest(&axes->kept).n >= ACCUMULATED_LEAST_COLUMNS) {
         return;
     }
     /* Each of the nearest axis' elements passes over the rows' cache lines again: as long as those lie in a near
@@ -358,6 +368,7 @@ struct accumulation_cut accumulate_cut(const struct accumulated_axes *axes)
                 : cut.way == BY_BLOCKS ? 1
                                        : lines_together(axes, &cut);
     cut.slices = ceiling(axis.n, cut.width);
+    cut.by_slices = cut.way == BY_ROWS && others_are_nearer(axes);
     cut.are_joined = cut.way == BY_TURNS && axes->convert != NULL && cut.slices == 1 &&
                      axis.n > 1 && axes->along.step == axis.n * axis.step;
     cut.units = cut.slices * others;
@@ -386,16 +397,18 @@ static void run_units(void *context, ptrdiff_t first, ptrdiff_t count)
     if (hooks != NULL) {
         hooks->before_chunk(axes->hook_data);
     }
-    const ptrdiff_t slices = units->cut->slices;
-    ptrdiff_t slice = first % slices, others = first / slices;
+    const ptrdiff_t faster =
+        units->cut->by_slices ? units->cut->units / units->cut->slices : units->cut->slices;
+    ptrdiff_t fast = first % faster, slow = first / faster;
     for (ptrdiff_t unit = 0; unit < count; unit++) {
+        const ptrdiff_t slice = units->cut->by_slices ? slow : fast;
         const char *in;
         char *out;
-        const ptrdiff_t lines = find_unit(units, slice, others, &in, &out);
+        const ptrdiff_t lines = find_unit(units, slice, slow + fast - slice, &in, &out);
         runs[units->cut->way](units, in, out, lines);
-        if (++slice == slices) {
-            slice = 0;
-            others++;
+        if (++fast == faster) {
+            fast = 0;
+            slow++;
         }
     }
     if (hooks != NULL) {

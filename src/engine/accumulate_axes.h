@@ -37,6 +37,7 @@ struct accumulation_cut {
     ptrdiff_t width;  /* lines of a unit, along the closest kept axis */
     bool are_joined;  /* so are, in turns, pieces: nothing lies between their elements */
     ptrdiff_t slices; /* units along that axis */
+    bool by_slices;   /* units of one slice follow each other; else those along that axis do */
     ptrdiff_t units, chunk;
 };
 struct accumulation_cut accumulate_cut(const struct accumulated_axes *axes);

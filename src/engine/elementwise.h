@@ -25,6 +25,13 @@ struct inner_loop_hooks {
     void (*after_chunk)(void *hook_data, ptrdiff_t first);
 };
 
+/* For which operands an inner loop gives an element the same bits: */
+enum same_bits {
+    SAME_IN_LINE, /* contiguous or repeated inputs and a contiguous output, one after the other as NumPy hands them */
+    SAME_FORWARD, /* any but those that run backwards, and a contiguous output, in any parts */
+    SAME_ANYWHERE,
+};
+
 /* What computes the elements of one row of a ufunc's table, and what has been learnt of it. */
 struct elementwise {
     inner_loop *function; /* NULL: a kernel does all */
@@ -32,7 +39,7 @@ struct elementwise {
     const struct inner_loop_hooks *hooks;
     const struct kernel *kernel; /* NULL: the inner loop does all */
     bool kernel_takes_any_step;  /* and beats the inner loop there */
-    bool is_exact;  /* the inner loop computes the same bits however far elements are apart */
+    enum same_bits same_bits;    /* of the inner loop */
     bool zeros_tie; /* which zero results depends on where in a call of the inner loop they are */
     /* Whether several threads may run the inner loop now; NULL: always. */
     bool (*allows_threads)(const struct elementwise *loop);

@@ -5,9 +5,9 @@
 #include "nested_operands.h"
 
 /* Computes all elements, in any order, on several threads where that pays; changes `nested`. Every output
- * element must coincide exactly with those of its inputs or share no byte with any. For loops with a
- * kernel, or exact ones, whose results do not depend on steps; others may have one axis, and get
- * contiguous or repeated elements. */
+ * element must coincide exactly with those of its inputs or share no byte with any. For operands
+ * that suit the loop, see enum same_bits: those of a loop that is SAME_IN_LINE are one row, or
+ * become one (tiling_is_whole()). */
 void nested_run(struct elementwise *loop, struct nested *nested, bool is_tiny);
 
 #endif

@@ -394,6 +394,14 @@ static void take_longest_axis(struct tiling *tiling, struct nested *nested)
     cut_into_tiles(tiling, nested, false);
 }
 
+static bool suits_longest_axis(const struct elementwise *loop, const struct nested *nested)
+{
+    const int out = loop->inputs;
+    const ptrdiff_t step = nested->axis[longest_axis(nested)].step[out];
+    return loop->kernel != NULL || loop->same_bits == SAME_ANYWHERE ||
+           step == (ptrdiff_t)nested->stored_size[out];
+}
+
 /* Whether tiles or their rows are so small that such a loop takes less time. */
 static bool tiles_are_small(const struct tiling *tiling)
 {
@@ -460,7 +468,8 @@ void tiling_make(struct elementwise *loop, struct nested *nested, struct tiling 
         take_whole(tiling, nested);
         return;
     }
-    if (strided_ns(nested, nested_elements(nested)) < PACKED_TILE_NS) {
+    const bool may_be_longest = suits_longest_axis(loop, nested);
+    if (may_be_longest && strided_ns(nested, nested_elements(nested)) < PACKED_TILE_NS) {
         take_longest_axis(tiling, nested); /* looking for anything better takes longer */
         return;
     }
@@ -480,7 +489,7 @@ void tiling_make(struct elementwise *loop, struct nested *nested, struct tiling 
             cut_into_tiles(tiling, nested, true);
         }
     }
-    if (tiles_are_small(tiling)) {
+    if (may_be_longest && tiles_are_small(tiling)) {
         take_longest_axis(tiling, nested);
     }
 }

@@ -199,10 +199,22 @@ bool call_suits_original(const struct call_table *table, PyObject *const *args, 
            gains_by_original(table, args, positional, keywords, largest);
 }
 
+/* Whether a mask is given, and so few elements that NumPy computes them in less time. */
+static bool is_short_masked(PyObject *const *args, Py_ssize_t positional, PyObject *keywords)
+{
+    bool is_masked = false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keywords) && !is_masked; i++) {
+        is_masked = PyTuple_GET_ITEM(keywords, i) == where_keyword;
+    }
+    return is_masked && operands_largest(args, positional + PyTuple_GET_SIZE(keywords)) <
+                            LEAST_MASKED_ELEMENTS;
+}
+
 bool call_directly(const struct call_table *table, PyObject *const *args, size_t count,
                    PyObject *keywords, PyObject **result)
 {
-    if (table->is_stack) {
+    if (table->is_stack ||
+        (keywords != NULL && is_short_masked(args, PyVectorcall_NARGS(count), keywords))) {
         return false;
     }
     struct ufunc_call call;

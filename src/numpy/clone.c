@@ -130,7 +130,7 @@ static bool is_numpys(const PyUFuncObject *ufunc)
 }
 
 /* Other packages may have other operations of the same names. */
-static void use_loop_reductions(struct clone *clone)
+static void use_numpys_loops(struct clone *clone)
 {
     const PyUFuncObject *original = clone->original;
     if (!is_numpys(original)) {
@@ -138,13 +138,14 @@ static void use_loop_reductions(struct clone *clone)
     }
     for (int row = 0; row < original->ntypes; row++) {
         struct loop_reduction *reduction = &clone->reductions[row];
-        if (!loop_reduction_of_row(reduction, original, row)) {
+        const bool reduces = loop_reduction_of_row(reduction, original, row);
+        const char *types = original->types + row * original->nargs;
+        loop_know_numpys(&clone->loops[row], types, reduces && reduction->kernel.zeros_tie);
+        if (!reduces) {
             continue;
         }
-        const int type = original->types[row * original->nargs];
         clone->own_reductions.name = reduction->kernel.op;
-        clone->own_reductions.of_type[type] = &reduction->kernel;
-        clone->loops[row].engine.zeros_tie = reduction->kernel.zeros_tie;
+        clone->own_reductions.of_type[(int)types[0]] = &reduction->kernel;
         if (!reduction->kernel.zeros_tie) {
             clone->loops[row].reduction = &reduction->kernel;
         }
@@ -214,7 +215,7 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
     }
     use_gufunc_loops(clone, op);
     use_loops(clone, op);
-    use_loop_reductions(clone);
+    use_numpys_loops(clone);
     clone->accumulates = op == NULL                    ? NULL
                          : strcmp(op, "add") == 0      ? &reduction_op_add
                          : strcmp(op, "multiply") == 0 ? &reduction_op_multiply

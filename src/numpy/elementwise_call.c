@@ -154,12 +154,31 @@ static bool may_be_in_line(const struct ufunc_call *call)
            operands_size(call->array, inputs + 1) <= WHOLE_ELEMENTS;
 }
 
+/* Whether operands may be like that for loops that need it; an input that is not as large as another one is repeated. */
+static bool may_go_forward(const struct ufunc_call *call)
+{
+    const int inputs = call->table->inputs;
+    PyArrayObject *shape = NULL;
+    bool may = true;
+    for (int i = 0; i < inputs && may; i++) {
+        PyArrayObject *array = call->array[i];
+        if (array == NULL || PyArray_NDIM(array) == 0) {
+            continue;
+        }
+        shape = shape != NULL ? shape : array;
+        may = PyArray_SAMESHAPE(array, shape) &&
+              array_goes_forward(array, operands_is_converted(call, i), inputs == 1);
+    }
+    return may;
+}
+
 /* Whether NumPy's iterator may join the axes to one that iterator_run_axes() gives to NumPy's loops: it takes a while
  * to make. Those whose results are exact get any axes. */
 static bool may_suit_loop(const struct ufunc_call *call)
 {
     const int inputs = call->table->inputs;
-    if (call->row->loop->engine.is_exact) {
+    const enum same_bits same = call->row->loop->engine.same_bits;
+    if (same == SAME_ANYWHERE || (same == SAME_FORWARD && may_go_forward(call))) {
         return true;
     }
     PyArrayObject *last = call->mask;
@@ -202,7 +221,8 @@ static bool fit_one_axis(const struct ufunc_call *call, struct call_plan *plan)
                                                        PyArray_CHKFLAGS(call->mask, plan->order)));
     /* Of steps that all run backwards, some of NumPy's loops would get the elements in turn, if they are not cast. */
     for (int op = 0; op <= inputs && fits; op++) {
-        fits = plan->step[op] >= 0 || engine->kernel != NULL || engine->is_exact ||
+        fits = plan->step[op] >= 0 || engine->kernel != NULL ||
+               engine->same_bits == SAME_ANYWHERE ||
                (op < inputs && operands_is_converted(call, op));
     }
     find_data(call, plan);

@@ -63,7 +63,7 @@ void loop_initialize(struct loop *loop, const char types[], int inputs, int oper
         .hooks = kernel == NULL ? &hooks : NULL,
         .kernel = kernel,
         .kernel_takes_any_step = kernel != NULL && (types[0] == NPY_HALF || function == NULL),
-        .is_exact = is_exact(types, inputs, operands),
+        .same_bits = is_exact(types, inputs, operands) ? SAME_ANYWHERE : SAME_IN_LINE,
         .allows_threads = serial_if != NULL ? allows_threads : NULL,
         .inputs = inputs,
         .operands = operands,
@@ -74,6 +74,23 @@ void loop_initialize(struct loop *loop, const char types[], int inputs, int oper
     }
     elementwise_initialize(&loop->engine);
     loop->serial_if = serial_if;
+}
+
+/* Those of halves and of complex numbers compute some elements otherwise where inputs lie apart (seen in NumPy 2.5.2 with
+ * AVX-512), and power() those whose exponent is repeated: goes_forward() of nested_call.c leaves these out. */
+void loop_know_numpys(struct loop *loop, const char types[], bool zeros_tie)
+{
+    struct elementwise *engine = &loop->engine;
+    bool are_real = true;
+    for (int i = 0; i < engine->operands; i++) {
+        const bool is_truth = i >= engine->inputs && types[i] == NPY_BOOL;
+        are_real = are_real && (types[0] == NPY_FLOAT || types[0] == NPY_DOUBLE) &&
+                   (types[i] == types[0] || is_truth);
+    }
+    engine->zeros_tie = zeros_tie;
+    if (engine->same_bits == SAME_IN_LINE && are_real && !zeros_tie) {
+        engine->same_bits = SAME_FORWARD;
+    }
 }
 
 /* Not inlined: short loops, such as runs of a mask, need no room on the stack. */

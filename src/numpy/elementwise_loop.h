@@ -22,6 +22,9 @@ void loop_initialize(struct loop *loop, const char types[], int inputs, int oper
                      PyUFuncGenericFunction function, void *function_data,
                      const struct kernel *kernel, PyObject *serial_if);
 
+/* Adds what is known of the inner loops of NumPy's own ufuncs. */
+void loop_know_numpys(struct loop *loop, const char types[], bool zeros_tie);
+
 /* Whether that, called, says nothing against threads. */
 bool loop_allows_threads(PyObject *serial_if);
 

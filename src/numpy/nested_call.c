@@ -30,9 +30,39 @@ static bool are_in_line(const struct nested *nested, const struct elementwise *e
     return are;
 }
 
+/* From so many bytes on, some of NumPy's loops compute strided elements one by one. */
+enum { FAR_BYTES = 1 << 20 };
+
+/* Whether an inner loop may get the operands as they lie, along an axis of the output's. NumPy casts repeated elements once
+ * or as often as they are met; of two inputs, one that is repeated may be computed otherwise. */
+static bool goes_forward(const struct nested *nested, const struct elementwise *engine)
+{
+    const int out = engine->inputs;
+    bool goes = true, has_rows = false, repeats[PIECES_MOST_INPUTS] = {false},
+         varies[PIECES_MOST_INPUTS] = {false};
+    for (int i = 0; i < nested->axes && goes; i++) {
+        const ptrdiff_t *step = nested->axis[i].step;
+        if (nested->axis[i].n == 1) {
+            continue;
+        }
+        goes = step[out] > 0;
+        has_rows = has_rows || step[out] == (ptrdiff_t)nested->stored_size[out];
+        for (int in = 0; in < out && goes; in++) {
+            goes = nested->convert[in] != NULL || (step[in] >= 0 && step[in] < FAR_BYTES);
+            repeats[in] = repeats[in] || step[in] == 0;
+            varies[in] = varies[in] || step[in] != 0;
+        }
+    }
+    for (int in = 0; in < out && out > 1 && goes; in++) {
+        goes = !(repeats[in] && varies[in]);
+    }
+    return goes && has_rows;
+}
+
 static bool suits_loop(const struct nested *nested, const struct elementwise *engine)
 {
-    if (engine->kernel != NULL || engine->is_exact) {
+    if (engine->kernel != NULL || engine->same_bits == SAME_ANYWHERE ||
+        (engine->same_bits == SAME_FORWARD && goes_forward(nested, engine))) {
         return true;
     }
     if (nested->axes > 1) {

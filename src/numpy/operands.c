@@ -169,3 +169,15 @@ bool array_is_one_line(PyArrayObject *array, npy_intp *step)
     }
     return true;
 }
+
+bool array_goes_forward(PyArrayObject *array, bool is_cast, bool may_repeat)
+{
+    bool backwards = false, repeats = false, varies = false;
+    for (int i = 0; i < PyArray_NDIM(array); i++) {
+        const npy_intp step = array_step(array, i);
+        backwards = backwards || step < 0;
+        repeats = repeats || (step == 0 && PyArray_DIM(array, i) != 1);
+        varies = varies || step != 0;
+    }
+    return (is_cast || !backwards) && (may_repeat || !repeats || !varies);
+}

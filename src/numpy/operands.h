@@ -90,6 +90,10 @@ bool array_is_injective(PyArrayObject *array);
 /* Whether one step, in bytes, leads through an array, in some order of its axes. */
 bool array_is_one_line(PyArrayObject *array, npy_intp *step);
 
+/* Whether no element of an array lies before one that it follows; not asked of those that are cast, which are copied. If
+ * not `may_repeat`, whether each element is met once, too, or all are one. */
+bool array_goes_forward(PyArrayObject *array, bool is_cast, bool may_repeat);
+
 /* Whether `out` shares no byte with a mask, nor with any of `count` arrays, unless it is the very same one,
  * and `may_coincide`. Arrays and mask that are NULL do not count. */
 bool operands_output_is_independent(PyArrayObject *const array[], int count, PyArrayObject *mask,

@@ -190,8 +190,7 @@ bool resolved_arguments_read_inputs(struct resolved_arguments *arguments,
                                     const struct call_table *table, PyObject *const *args,
                                     size_t count, PyObject *keywords)
 {
-    if (PyVectorcall_NARGS(count) < table->inputs || table->loops == 0 ||
-        table->operands > MOST_OPERANDS) {
+    if (table->loops == 0 || table->operands > MOST_OPERANDS) {
         return false;
     }
     const bool are_usual_of_few = are_usual_keywords(keywords);

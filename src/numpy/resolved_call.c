@@ -161,7 +161,8 @@ enum few {
     FEW_UNKNOWN,
     FEW_GAIN_NOTHING,
     FEW_GAIN_IN_LINE,  /* by NumPy's loop, which is to be handed whole operands */
-    FEW_GAIN_BY_EXACT, /* by such a loop in any layout */
+    FEW_GAIN_FORWARD,  /* as array_goes_forward() says */
+    FEW_GAIN_ANYWHERE, /* by a loop whose results are exact */
     FEW_GAIN_BY_KERNEL,
     FEW_MASK = 7,
     FEW_FIRST_IS_CAST = 8, /* a flag; that of the second input is twice as large */
@@ -186,10 +187,12 @@ static int find_few(struct call_table *table, const int kinds[])
                                                       conversion(kinds[i], types[i]) != NULL));
         casts |= is_cast ? FEW_FIRST_IS_CAST << i : 0;
     }
-    return !suits                                               ? FEW_GAIN_NOTHING
-           : engine->kernel != NULL                             ? FEW_GAIN_BY_KERNEL
-           : engine->is_exact && dtype_of(types[0]).kind != 'c' ? FEW_GAIN_BY_EXACT | casts
-                                                                : FEW_GAIN_IN_LINE | casts;
+    return !suits                              ? FEW_GAIN_NOTHING
+           : engine->kernel != NULL            ? FEW_GAIN_BY_KERNEL
+           : engine->same_bits == SAME_FORWARD ? FEW_GAIN_FORWARD | casts
+           : engine->same_bits == SAME_ANYWHERE && dtype_of(types[0]).kind != 'c'
+               ? FEW_GAIN_ANYWHERE | casts
+               : FEW_GAIN_IN_LINE | casts;
 }
 
 /* Whether an array is short, and repeats no element: NumPy casts it as a whole, to one line, whatever its layout. Beside
@@ -206,6 +209,22 @@ static bool is_cast_whole(PyArrayObject *array, bool in_order)
         }
     }
     return is_cast;
+}
+
+/* Whether arrays of these dtypes, so short that they fit the buffer however they are broadcast, gain nothing: as that
+ * is known, nothing else is looked at. */
+static bool gains_nothing(const struct call_table *table, PyObject *const *args)
+{
+    enum { SHORT_ELEMENTS = 64 };
+    int kinds[PIECES_MOST_INPUTS] = {0};
+    bool are_short = table->inputs <= PIECES_MOST_INPUTS;
+    for (int i = 0; i < table->inputs && are_short; i++) {
+        PyArrayObject *array = (PyArrayObject *)args[i];
+        are_short = PyArray_CheckExact(args[i]) && array_size(array) <= SHORT_ELEMENTS;
+        kinds[i] = are_short ? PyArray_TYPE(array) : 0;
+        are_short = are_short && kinds[i] >= 0 && kinds[i] < CALL_TYPES;
+    }
+    return are_short && table->few[kinds[0]][kinds[1]] == FEW_GAIN_NOTHING;
 }
 
 /* Whether a short call takes less time here than in NumPy. Nothing is looked for in it before. An output that
@@ -234,7 +253,10 @@ static bool suits_few(const struct resolved_arguments *arguments, bool is_given)
         const bool is_cast = (casts & FEW_FIRST_IS_CAST << i) != 0;
         const bool is_float = kinds[i] == NPY_FLOAT || kinds[i] == NPY_CFLOAT;
         shape = shape != NULL ? shape : array;
-        if (few == FEW_GAIN_IN_LINE) {
+        if (few == FEW_GAIN_FORWARD) {
+            suits = PyArray_SAMESHAPE(array, shape) &&
+                    array_goes_forward(array, is_cast, table->inputs == 1);
+        } else if (few == FEW_GAIN_IN_LINE) {
             const bool is_line = PyArray_NDIM(array) == 1 && PyArray_STRIDE(array, 0) > 0;
             suits = PyArray_SAMESHAPE(array, shape) &&
                     (PyArray_IS_C_CONTIGUOUS(array) ||
@@ -434,7 +456,8 @@ bool resolved_call(const struct call_table *table, PyObject *const *args, size_t
     struct resolved_arguments arguments;
     struct ufunc_call call;
     const bool others = keywords != NULL || PyVectorcall_NARGS(count) > table->inputs;
-    if (!resolved_arguments_read_inputs(&arguments, table, args, count, keywords) ||
+    if (PyVectorcall_NARGS(count) < table->inputs || gains_nothing(table, args) ||
+        !resolved_arguments_read_inputs(&arguments, table, args, count, keywords) ||
         (arguments.fits_buffer && !suits_few(&arguments, others)) ||
         !resolved_arguments_read_others(&arguments, args, count, keywords)) {
         return false;

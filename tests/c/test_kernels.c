@@ -388,6 +388,16 @@ static struct part part_of_float(const char *from, size_t bytes)
 
 static void store_part(struct part part, char *to, size_t bytes)
 {
+    if (bytes == sizeof(uint16_t)) { /* of an integer that needs no rounding */
+        int exponent;
+        const double fraction = frexp(fabs(part.value), &exponent);
+        const unsigned normal =
+            (unsigned)(exponent + 14) << 10 | ((unsigned)(fraction * 2048) & 0x3ff);
+        const uint16_t half =
+            (uint16_t)((signbit(part.value) ? 0x8000 : 0) | (part.value == 0 ? 0 : normal));
+        memcpy(to, &half, bytes);
+        return;
+    }
     memcpy(to, bytes == sizeof part.single ? (const void *)&part.single : &part.value, bytes);
 }
 

@@ -21,6 +21,16 @@ INLINE bool converts_quads(size_t size, size_t to_size, char to_kind)
     return size == sizeof(uint32_t) && (to_size == 16 || (to_size == 8 && to_kind != 'c'));
 }
 
+/* Of integers that halves hold exactly. */
+INLINE uint16_t half_of_byte(int x)
+{
+    const float value = (float)x;
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    const uint32_t magnitude = (bits & 0x7fffffffu) >> 13;
+    return (uint16_t)((bits >> 16 & 0x8000u) | (x == 0 ? 0 : magnitude - (112u << 10)));
+}
+
 /* What is converted to what: DO(source, its kind, its type, target, its kind, its type, value of x, op), where
  * `op` is what the list was given. Kinds are those of dtypes; integers as targets are modulo 2^n. */
 #define BYTES_TO(DO, target, to_kind, to_type, of_truth, op)                                       \
@@ -57,7 +67,15 @@ INLINE bool converts_quads(size_t size, size_t to_size, char to_kind)
     DO(int64, 'i', int64_t, truth, 'b', bool, x != 0, op)                                          \
     DO(float32, 'f', float, truth, 'b', bool, x != 0, op)                                          \
     DO(float64, 'f', double, truth, 'b', bool, x != 0, op)
+#define TO_FLOAT16(DO, op)                                                                         \
+    DO(truth, 'b', uint8_t, float16, 'f', uint16_t, half_of_byte(truth(x)), op)                    \
+    DO(int8, 'i', int8_t, float16, 'f', uint16_t, half_of_byte(x), op)                             \
+    DO(uint8, 'u', uint8_t, float16, 'f', uint16_t, half_of_byte(x), op)
 #define TO_COMPLEX(DO, op)                                                                         \
+    SHORTS_TO(DO, complex64, 'c', float _Complex, truth(x), op)                                    \
+    SHORTS_TO(DO, complex128, 'c', double _Complex, truth(x), op)                                  \
+    DO(uint32, 'u', uint32_t, complex128, 'c', double _Complex, double_of_uint32(x), op)           \
+    DO(uint64, 'u', uint64_t, complex128, 'c', double _Complex, double_of_uint64(x), op)           \
     DO(float32, 'f', float, complex64, 'c', float _Complex, x, op)                                 \
     DO(float32, 'f', float, complex128, 'c', double _Complex, x, op)                               \
     DO(float64, 'f', double, complex128, 'c', double _Complex, x, op)                              \
@@ -77,6 +95,7 @@ INLINE bool converts_quads(size_t size, size_t to_size, char to_kind)
 #define MOST_CONVERSIONS(DO, op)                                                                   \
     TO_FLOAT64(DO, op)                                                                             \
     TO_FLOAT32(DO, op)                                                                             \
+    TO_FLOAT16(DO, op)                                                                             \
     TO_UINT8(DO, op)                                                                               \
     TO_UINT16(DO, op)                                                                              \
     TO_UINT32(DO, op)                                                                              \
@@ -259,6 +278,8 @@ INLINE const uint16_t *block_of(const uint16_t *from, uint16_t padded[HALF_BLOCK
     }
 DEFINE(float32, float, half_to_float)
 DEFINE(float64, double, half_to_double)
+DEFINE(complex64, float _Complex, half_to_float)
+DEFINE(complex128, double _Complex, half_to_double)
 #undef DEFINE
 
 #pragma GCC pop_options
@@ -267,6 +288,8 @@ DEFINE(float64, double, half_to_double)
 static const struct element_conversion conversions[] = {
     ALL_CONVERSIONS(ROW, ){'f', 2, 'f', 4, convert_float16_float32},
     {'f', 2, 'f', 8, convert_float16_float64},
+    {'f', 2, 'c', 8, convert_float16_complex64},
+    {'f', 2, 'c', 16, convert_float16_complex128},
     {0, 0, 0, 0, NULL},
 };
 #undef ROW
