@@ -599,6 +599,7 @@ def test_masked_rows_of_numpys_loops_in_several_axes(name, pair):
     [("maximum", True), ("less", True), ("bitwise_xor", True), ("hypot", False)],
 )
 def test_converted_operands_of_numpys_loops_in_several_axes(name, is_exact, pair, policy, request):
+    """Loops of inexact results get them forward, but not halves, nor beside what is repeated."""
     if policy is not None:
         request.getfixturevalue(policy)
     ours, theirs = getattr(nc, name), getattr(np, name)
@@ -610,7 +611,28 @@ def test_converted_operands_of_numpys_loops_in_several_axes(name, is_exact, pair
             before, result = over_axes(), ours(a, b, out=out)
             assert same_bits(result, expected)
             assert result.strides == (expected if out is None else out).strides
-            assert (over_axes() > before) == is_exact
+            is_forward = expected.dtype != np.float16 and a.shape == b.shape
+            assert (over_axes() > before) == (is_exact or is_forward)
+
+
+@pytest.mark.parametrize("policy", ["threads_always", None])
+@pytest.mark.parametrize("shape", [(7, 2, 5), (150, 9, 7)])
+@pytest.mark.parametrize("dtype", "?Bhi")
+@pytest.mark.parametrize("name", ["exp", "tanh", "sqrt", "cbrt", "isnan", "spacing"])
+def test_casts_to_loops_of_one_input(name, dtype, shape, policy, request):
+    """Which get the same elements however often NumPy casts what is repeated."""
+    if policy is not None:
+        request.getfixturevalue(policy)
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    x = numbers(dtype, shape)
+    wide = np.broadcast_to(x[:, :1], shape), np.broadcast_to(x[:1], shape), x[..., :1] + 0 * x
+    for a in (x[::-1], x.T, x[:, ::-1, ::2], *wide, np.broadcast_to(x, (3, *shape))):
+        with np.errstate(all="ignore"):
+            expected, result = theirs(a), ours(a)
+            assert same_bits(result, expected)
+            assert result.strides == expected.strides
+            out = np.ones_like(expected, order="F")
+            assert same_bits(ours(a, out=out), expected)
 
 
 def test_masks_on_small_stacks():

@@ -9,7 +9,6 @@
 
 #include "engine/accumulate_axes.h"
 #include "engine/reduction_cutoffs.h"
-#include "kernels/reduction/running.h"
 
 #include <string.h>
 
@@ -58,11 +57,14 @@ static bool find_conversion(struct accumulate_plan *plan)
 }
 
 /* NumPy goes along lines, where outputs overlap inputs; its loops have ways of their own for rows, some of
- * which compute other bits: of zeros of both signs, and of functions that are approximated. */
+ * which compute other bits: of zeros of both signs, and of functions that are approximated. What gets cheaper along a line branches otherwise in
+ * each column. */
 static bool takes_rows(const struct call_row *row, const struct reduction_op *op)
 {
     const int type = row->input->type_num;
-    return dtype_is_integer(type) || row->loop->engine.kernel != NULL || op == &reduction_op_add ||
+    const struct reduction_kernel *reduction = row->loop->reduction;
+    return (dtype_is_integer(type) && !(reduction != NULL && reduction->gets_cheaper)) ||
+           row->loop->engine.kernel != NULL || op == &reduction_op_add ||
            (op == &reduction_op_multiply && dtype_of(type).kind == 'f');
 }
 
@@ -80,11 +82,7 @@ static bool find_loop(struct accumulate_plan *plan, PyObject *ufunc, const struc
     plan->row = row;
     plan->axes.loop = &row->loop->engine;
     plan->axes.kernel = kernel != NULL && kernel->accumulate != NULL ? kernel : NULL;
-    const char *name = op != NULL                     ? op->name
-                       : row->loop->reduction != NULL ? row->loop->reduction->op
-                                                      : NULL;
-    plan->axes.running =
-        name != NULL ? running_kernel_find(name, dtype_of(type).kind, dtype_of(type).size) : NULL;
+    plan->axes.running = row->loop->running;
     plan->axes.takes_rows = takes_rows(row, op);
     return find_conversion(plan);
 }

@@ -206,8 +206,8 @@ static bool is_short_masked(PyObject *const *args, Py_ssize_t positional, PyObje
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keywords) && !is_masked; i++) {
         is_masked = PyTuple_GET_ITEM(keywords, i) == where_keyword;
     }
-    return is_masked && operands_largest(args, positional + PyTuple_GET_SIZE(keywords)) <
-                            LEAST_MASKED_ELEMENTS;
+    return is_masked &&
+           operands_largest(args, positional + PyTuple_GET_SIZE(keywords)) < LEAST_MASKED_ELEMENTS;
 }
 
 bool call_directly(const struct call_table *table, PyObject *const *args, size_t count,

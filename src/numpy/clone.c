@@ -18,6 +18,8 @@
 #include "resolved_arguments.h"
 #include "stack_loop.h"
 
+#include "kernels/reduction/running.h"
+
 #include <stdbool.h>
 #include <string.h>
 
@@ -200,6 +202,19 @@ static void use_loops(struct clone *clone, const char *op)
     }
 }
 
+static void use_running_kernels(struct clone *clone)
+{
+    const PyUFuncObject *original = clone->original;
+    for (int row = 0; row < original->ntypes; row++) {
+        struct loop *loop = &clone->loops[row];
+        const struct dtype dtype = dtype_of(original->types[row * original->nargs]);
+        const char *op = clone->accumulates != NULL ? clone->accumulates->name
+                         : loop->reduction != NULL  ? loop->reduction->op
+                                                    : NULL;
+        loop->running = op != NULL ? running_kernel_find(op, dtype.kind, dtype.size) : NULL;
+    }
+}
+
 static struct clone *clone_tables(PyUFuncObject *original, const char *op, const char *doc,
                                   PyObject *serial_if)
 {
@@ -220,6 +235,7 @@ static struct clone *clone_tables(PyUFuncObject *original, const char *op, const
                          : strcmp(op, "add") == 0      ? &reduction_op_add
                          : strcmp(op, "multiply") == 0 ? &reduction_op_multiply
                                                        : NULL;
+    use_running_kernels(clone);
     clone->reduces =
         clone->own_reductions.name != NULL ? &clone->own_reductions : clone->accumulates;
     return clone;

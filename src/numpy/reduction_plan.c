@@ -495,6 +495,11 @@ enum reduction_way reduction_plan_accumulate(const struct reduction_op *op,
     if (PyArray_SIZE(array) < reduction_short_loop()) {
         return REDUCE_BY_NUMPY; /* at once: a plan has room for many axes */
     }
+    /* A running sum is sequential: only a kernel that accumulates can use several threads. */
+    const struct reduction_kernel *kernel = kernel_of(op, dtype_of_sum(PyArray_TYPE(array)));
+    if (kernel == NULL || kernel->accumulate == NULL) {
+        return REDUCE_BY_NUMPY;
+    }
     struct reduction_plan plan = {.arguments = arguments}; /* without steps of an output */
     int order[NPY_MAXDIMS];
     axes_sort(arguments->ndim, order, compare_axes, &plan);
@@ -504,8 +509,5 @@ enum reduction_way reduction_plan_accumulate(const struct reduction_op *op,
     for (int axis = 0; axis < arguments->ndim; axis++) {
         is_long = is_long || (arguments->reduced[axis] && PyArray_DIM(array, axis) >= pays);
     }
-    /* A running sum is sequential: only a kernel that accumulates can use several threads. */
-    const struct reduction_kernel *kernel = kernel_of(op, dtype_of_sum(PyArray_TYPE(array)));
-    return is_long && kernel != NULL && kernel->accumulate != NULL ? REDUCE_BY_LOOPS
-                                                                   : REDUCE_BY_NUMPY;
+    return is_long ? REDUCE_BY_LOOPS : REDUCE_BY_NUMPY;
 }
