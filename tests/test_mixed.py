@@ -625,7 +625,7 @@ def test_casts_to_loops_of_one_input(name, dtype, shape, policy, request):
         request.getfixturevalue(policy)
     ours, theirs = getattr(nc, name), getattr(np, name)
     x = numbers(dtype, shape)
-    wide = np.broadcast_to(x[:, :1], shape), np.broadcast_to(x[:1], shape), x[..., :1] + 0 * x
+    wide = [np.broadcast_to(part, shape) for part in (x[:1], x[:, :1], x[..., :1], x[0, 0, 0])]
     for a in (x[::-1], x.T, x[:, ::-1, ::2], *wide, np.broadcast_to(x, (3, *shape))):
         with np.errstate(all="ignore"):
             expected, result = theirs(a), ours(a)

@@ -207,8 +207,13 @@ MUTATIONS = {
     ),
     "rows of what goes along lines": (
         "src/numpy/accumulate_call.c",
-        "return dtype_is_integer(type) ||",
-        "return true || dtype_is_integer(type) ||",
+        "return (dtype_is_integer(type) &&",
+        "return true || (dtype_is_integer(type) &&",
+    ),
+    "results that are repeated": (
+        "src/engine/nested.c",
+        "tile_repeat_row(size, n, out)",
+        "tile_repeat_row(size, n - 1, out)",
     ),
     "a rest of one element": (
         "src/engine/accumulate_axes.c",

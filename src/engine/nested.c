@@ -3,6 +3,7 @@
 #include "nested.h"
 
 #include "elementwise_cutoffs.h"
+#include "kernels/copy/copy_items.h"
 #include "kernels/copy/find_bool.h"
 #include "kernels/sizes.h"
 #include "kernels/vector.h"
@@ -149,6 +150,27 @@ static void prefetch_row(const struct elementwise *loop, char *const row[],
     }
 }
 
+/* Whether all results of a row are one, which NumPy's loop computes alike by itself. */
+static bool repeats_result(const struct pieces *pieces, const ptrdiff_t step[])
+{
+    const struct elementwise *loop = pieces->loop;
+    bool repeats = pieces->kernel == NULL && !pieces->is_masked && loop->same_bits != SAME_IN_LINE;
+    for (int in = 0; in < loop->inputs; in++) {
+        repeats = repeats && step[in] == 0;
+    }
+    return repeats;
+}
+
+/* The first one, n times. */
+static void repeat_result(size_t size, char *out, ptrdiff_t step, ptrdiff_t n)
+{
+    if (step == (ptrdiff_t)size) {
+        tile_repeat_row(size, n, out);
+    } else {
+        copy_items(size, out + step, step, out, 0, n - 1);
+    }
+}
+
 /* `first` is the index of the first element, of calls along one axis. */
 static void run_rows(void *hook_data, const struct pieces *pieces, char *data[],
                      const ptrdiff_t row_step[], const ptrdiff_t step[], ptrdiff_t first,
@@ -161,6 +183,8 @@ static void run_rows(void *hook_data, const struct pieces *pieces, char *data[],
         whole = whole && pieces->convert[op] == NULL;
     }
     const int mask = loop->operands;
+    const bool repeats = repeats_result(pieces, step);
+    const ptrdiff_t computed = repeats ? 1 : n;
     const bool skips = pieces->is_sparse && row_step[mask] == n * step[mask];
     if (hooks != NULL) {
         hooks->before_chunk(hook_data);
@@ -176,13 +200,17 @@ static void run_rows(void *hook_data, const struct pieces *pieces, char *data[],
         for (int op = 0; op < loop->operands + pieces->is_masked; op++) {
             row[op] = data[op] + r * row_step[op];
         }
+        char *const out = row[loop->inputs];
         if (whole) {
-            pieces_compute(pieces, row, step, n);
+            pieces_compute(pieces, row, step, computed);
         } else {
             if (r + PREFETCHED_ROWS < rows && !pieces->is_masked) {
                 prefetch_row(loop, row, row_step, step, n);
             }
-            pieces_run(pieces, row, step, n);
+            pieces_run(pieces, row, step, computed);
+        }
+        if (repeats) {
+            repeat_result(pieces->out_size, out, step[loop->inputs], n);
         }
     }
     if (hooks != NULL) {

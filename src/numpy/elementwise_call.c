@@ -181,6 +181,9 @@ static bool may_suit_loop(const struct ufunc_call *call)
     if (same == SAME_ANYWHERE || (same == SAME_FORWARD && may_go_forward(call))) {
         return true;
     }
+    if (call->row->input->type_num == NPY_HALF && operands_size(call->array, inputs + 1) == 1) {
+        return false; /* which NumPy may hand to its loop with other steps */
+    }
     PyArrayObject *last = call->mask;
     npy_intp last_step = 0, step;
     bool may = last == NULL || array_is_one_line(last, &last_step);

@@ -199,9 +199,11 @@ INLINE void pack_items(size_t size, const struct tile *tile, char *to, ptrdiff_t
 
 void tile_repeat_row(size_t row_bytes, ptrdiff_t rows, char *to)
 {
+    enum { REPEATED_BYTES = 4096 }; /* which are read from the nearest cache */
     const size_t all = (size_t)rows * row_bytes;
-    for (size_t done = row_bytes; done < all; done *= 2) {
-        memcpy(to + done, to, done < all - done ? done : all - done);
+    for (size_t done = row_bytes, block = done; done < all; done += block) {
+        block = block < REPEATED_BYTES ? done : block;
+        memcpy(to + done, to, block < all - done ? block : all - done);
     }
 }
 
