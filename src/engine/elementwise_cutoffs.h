@@ -58,6 +58,10 @@ enum {
      * for each row takes little of the time. */
     PACKED_TILE_BYTES = 49152,
     WIDE_TILE_COLUMNS = 768,
+    /* If nothing is converted or masked, what is packed of few rows stays in the first-level cache, and narrow tiles
+     * have more rows of each line that is read. `python benchmarks/compare.py --worst` */
+    NARROW_TILE_COLUMNS = 128,
+    NARROW_TILE_BYTES = 12288,
     /* A row that all others repeat is packed in parts that stay in the first-level cache. */
     PACKED_ROW_BYTES = 8192,
     /* An input across the output is not packed if its lines stay in the second-level cache. */

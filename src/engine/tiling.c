@@ -321,11 +321,21 @@ static void order_tiles(struct tiling *tiling)
     }
 }
 
-/* Tiles of one width: a narrow one at the end takes as long. */
-static ptrdiff_t wide_columns(ptrdiff_t n)
+/* Tiles of one width, which is at most that: a narrow one at the end takes as long. */
+static ptrdiff_t even_columns(ptrdiff_t n, ptrdiff_t most)
 {
-    const ptrdiff_t columns = ceiling(n, ceiling(n, WIDE_TILE_COLUMNS));
+    const ptrdiff_t columns = ceiling(n, ceiling(n, most));
     return ceiling(columns, COLUMNS_MULTIPLE) * COLUMNS_MULTIPLE;
+}
+
+/* Whether packing is all that is done beside the kernel. */
+static bool only_packs(const struct elementwise *loop, const struct nested *nested)
+{
+    bool only = !nested->is_masked;
+    for (int op = 0; op < loop->operands; op++) {
+        only = only && nested->convert[op] == NULL;
+    }
+    return only;
 }
 
 static void cut_into_tiles(struct tiling *tiling, struct nested *nested, bool may_pack)
@@ -344,9 +354,12 @@ static void cut_into_tiles(struct tiling *tiling, struct nested *nested, bool ma
     }
     const ptrdiff_t bytes = tiling->joined ? JOINED_TILE_BYTES : PACKED_TILE_BYTES;
     const ptrdiff_t most = packs || across ? bytes / item : TILE_ELEMENTS;
+    const bool is_narrow = packs && only_packs(loop, nested);
+    const ptrdiff_t widest = is_narrow ? NARROW_TILE_COLUMNS : WIDE_TILE_COLUMNS;
+    const ptrdiff_t all_rows = (is_narrow ? NARROW_TILE_BYTES / item : most) / row->n;
     tiling->columns =
         size_min(column->n, tiling->joined    ? most
-                            : packs || across ? size_max(wide_columns(column->n), most / row->n)
+                            : packs || across ? size_max(even_columns(column->n, widest), all_rows)
                             : packs_once      ? PACKED_ROW_BYTES / item
                                               : most);
     tiling->rows = size_min(row->n, most / tiling->columns);

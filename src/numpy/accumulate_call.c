@@ -57,8 +57,8 @@ static bool find_conversion(struct accumulate_plan *plan)
 }
 
 /* NumPy goes along lines, where outputs overlap inputs; its loops have ways of their own for rows, some of
- * which compute other bits: of zeros of both signs, and of functions that are approximated. What gets cheaper along a line branches otherwise in
- * each column. */
+ * which compute other bits: of zeros of both signs, and of functions that are approximated. What gets cheaper
+ * along a line takes a branch of its own in each column. */
 static bool takes_rows(const struct call_row *row, const struct reduction_op *op)
 {
     const int type = row->input->type_num;

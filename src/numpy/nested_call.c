@@ -30,7 +30,7 @@ static bool are_in_line(const struct nested *nested, const struct elementwise *e
     return are;
 }
 
-/* From so many bytes on, some of NumPy's loops compute strided elements one by one. */
+/* Some of NumPy's loops compute elements one by one that are 2 MiB apart, or more. */
 enum { FAR_BYTES = 1 << 20 };
 
 /* Whether an inner loop may get the operands as they lie, along an axis of the output's. NumPy casts repeated elements once

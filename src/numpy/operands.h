@@ -90,8 +90,8 @@ bool array_is_injective(PyArrayObject *array);
 /* Whether one step, in bytes, leads through an array, in some order of its axes. */
 bool array_is_one_line(PyArrayObject *array, npy_intp *step);
 
-/* Whether no element of an array lies before one that it follows; not asked of those that are cast, which are copied. If
- * not `may_repeat`, whether each element is met once, too, or all are one. */
+/* Whether no element of an array lies before one that it follows, unless it `is_cast`, and thereby copied. Where it may
+ * not repeat, whether each element is met once, too, or all are one. */
 bool array_goes_forward(PyArrayObject *array, bool is_cast, bool may_repeat);
 
 /* Whether `out` shares no byte with a mask, nor with any of `count` arrays, unless it is the very same one,
