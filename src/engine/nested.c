@@ -200,7 +200,7 @@ static void run_rows(void *hook_data, const struct pieces *pieces, char *data[],
         for (int op = 0; op < loop->operands + pieces->is_masked; op++) {
             row[op] = data[op] + r * row_step[op];
         }
-        char *const out = row[loop->inputs];
+        char *const out = data[loop->inputs] + r * row_step[loop->inputs];
         if (whole) {
             pieces_compute(pieces, row, step, computed);
         } else {

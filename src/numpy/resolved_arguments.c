@@ -188,7 +188,7 @@ static bool are_usual_keywords(PyObject *keywords)
 
 bool resolved_arguments_read_inputs(struct resolved_arguments *arguments,
                                     const struct call_table *table, PyObject *const *args,
-                                    size_t count, PyObject *keywords)
+                                    PyObject *keywords)
 {
     if (table->loops == 0 || table->operands > MOST_OPERANDS) {
         return false;

@@ -20,10 +20,10 @@ struct resolved_arguments {
 int resolved_arguments_initialize(void);
 
 /* Both are false if NumPy has to read them, since they are unusual or wrong; keywords of short calls other than `out`
- * are. First the inputs: */
+ * are. First the inputs, of which none is missing: */
 bool resolved_arguments_read_inputs(struct resolved_arguments *arguments,
                                     const struct call_table *table, PyObject *const *args,
-                                    size_t count, PyObject *keywords);
+                                    PyObject *keywords);
 bool resolved_arguments_read_others(struct resolved_arguments *arguments, PyObject *const *args,
                                     size_t count, PyObject *keywords);
 

@@ -457,7 +457,7 @@ bool resolved_call(const struct call_table *table, PyObject *const *args, size_t
     struct ufunc_call call;
     const bool others = keywords != NULL || PyVectorcall_NARGS(count) > table->inputs;
     if (PyVectorcall_NARGS(count) < table->inputs || gains_nothing(table, args) ||
-        !resolved_arguments_read_inputs(&arguments, table, args, count, keywords) ||
+        !resolved_arguments_read_inputs(&arguments, table, args, keywords) ||
         (arguments.fits_buffer && !suits_few(&arguments, others)) ||
         !resolved_arguments_read_others(&arguments, args, count, keywords)) {
         return false;
