@@ -573,6 +573,26 @@ def test_masked_rows_of_numpys_loops(name, dtype, steps, step):
     assert over_axes() - before == (step in steps)
 
 
+@pytest.mark.parametrize("policy", ["threads_always", None])
+@pytest.mark.parametrize("true", [0.002, 0.03, 0.5])
+@pytest.mark.parametrize(("name", "dtype"), [("add", "l"), ("gcd", "l"), ("reciprocal", "d")])
+def test_masks_across_short_rows(name, dtype, true, policy, request):
+    """Lines of sparse ones are searched, whatever lies along them."""
+    if policy is not None:
+        request.getfixturevalue(policy)
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    rng = np.random.default_rng(3)
+    for shape in (4, 1500), (2, 300, 3), (20, 400):
+        operands = [np.asfortranarray(numbers(dtype, shape, i)) for i in range(theirs.nin)]
+        mask = rng.random(shape) < true
+        expected = np.ones(shape, dtype, order="F")
+        result = expected.copy(order="F")
+        with np.errstate(all="ignore"):
+            theirs(*operands, out=expected, where=mask)
+            ours(*operands, out=result, where=mask)
+        assert same_bits(result, expected)
+
+
 @pytest.mark.usefixtures("threads_always")
 @pytest.mark.parametrize("pair", "ll HI Bb dd ff ?? ed".split())
 @pytest.mark.parametrize("name", ["maximum", "less", "logical_xor", "floor_divide", "hypot"])

@@ -79,6 +79,8 @@ enum {
     SPARSE_ONE_OF_ROWS = 128, /* if only rows are copied */
     SPARSE_LOOKED_AT = 256,
     SPARSE_FROM_ELEMENTS = 128,
+    /* Across shorter rows of the output, lines of a sparse mask are searched in less time than it is packed. */
+    LEAST_MASKED_ROW = 16,
     /* Of fewer rows, an input across the output is read as it lies: its lines are needed as often as there are
      * rows, and most of them are in a cache then. Not of so many items that are smaller than
      * GATHERED_BELOW_ITEM_BYTES. `python benchmarks/random_calls.py` */

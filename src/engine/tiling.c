@@ -2,6 +2,7 @@
 #include "tiling.h"
 
 #include "elementwise_cutoffs.h"
+#include "kernels/copy/find_bool.h"
 #include "kernels/copy/tile_pack.h"
 #include "kernels/sizes.h"
 
@@ -415,6 +416,18 @@ static bool suits_longest_axis(const struct elementwise *loop, const struct nest
            step == (ptrdiff_t)nested->stored_size[out];
 }
 
+/* Whether a mask is true of so few elements, as its first ones tell, that lines of it are searched, whatever lies along
+ * them: packed for short rows of the output, it would be read as a whole. */
+static bool is_searched(const struct elementwise *loop, const struct nested *nested)
+{
+    const struct nested_axis *axis = &nested->axis[longest_axis(nested)];
+    const int closest = closest_axis(nested, loop->inputs, nested->axes);
+    const ptrdiff_t n = size_min(axis->n, SPARSE_LOOKED_AT);
+    return nested->is_masked && n >= SPARSE_FROM_ELEMENTS && axis->step[loop->operands] == 1 &&
+           closest >= 0 && nested->axis[closest].n < LEAST_MASKED_ROW &&
+           count_true(nested->data[loop->operands], 1, n).count * SPARSE_ONE_OF <= n;
+}
+
 /* Whether tiles or their rows are so small that such a loop takes less time. */
 static bool tiles_are_small(const struct tiling *tiling)
 {
@@ -482,7 +495,8 @@ void tiling_make(struct elementwise *loop, struct nested *nested, struct tiling 
         return;
     }
     const bool may_be_longest = suits_longest_axis(loop, nested);
-    if (may_be_longest && strided_ns(nested, nested_elements(nested)) < PACKED_TILE_NS) {
+    if (may_be_longest && (strided_ns(nested, nested_elements(nested)) < PACKED_TILE_NS ||
+                           is_searched(loop, nested))) {
         take_longest_axis(tiling, nested); /* looking for anything better takes longer */
         return;
     }

@@ -4,6 +4,7 @@
 
 #include "errors.h"
 
+#include "engine/elementwise_cutoffs.h"
 #include "engine/tiling.h"
 
 /* Whether NumPy's loop would get operands of several axes in one line, as some inputs are cast as a whole: these vary everywhere, or
@@ -46,7 +47,10 @@ static bool goes_forward(const struct nested *nested, const struct elementwise *
             continue;
         }
         goes = step[out] > 0;
-        has_rows = has_rows || step[out] == (ptrdiff_t)nested->stored_size[out];
+        /* Across short rows, NumPy finds what is true of a mask sooner. */
+        const bool suits_mask = !nested->is_masked || step[engine->operands] == 1 ||
+                                nested->axis[i].n >= LEAST_MASKED_ROW;
+        has_rows = has_rows || (suits_mask && step[out] == (ptrdiff_t)nested->stored_size[out]);
         for (int in = 0; in < out && goes; in++) {
             goes = nested->convert[in] != NULL || (step[in] >= 0 && step[in] < FAR_BYTES);
             repeats[in] = repeats[in] || step[in] == 0;

@@ -160,7 +160,8 @@ static convert_elements *conversion(int from, int to)
 enum few {
     FEW_UNKNOWN,
     FEW_GAIN_NOTHING,
-    FEW_GAIN_IN_LINE,  /* by NumPy's loop, which is to be handed whole operands */
+    FEW_GAIN_IN_LINE, /* by NumPy's loop, which is to be handed whole operands */
+    FEW_GAIN_HALVES, /* the same, but not of one element: NumPy may hand it to the loop with other steps */
     FEW_GAIN_FORWARD,  /* as array_goes_forward() says */
     FEW_GAIN_ANYWHERE, /* by a loop whose results are exact */
     FEW_GAIN_BY_KERNEL,
@@ -192,7 +193,8 @@ static int find_few(struct call_table *table, const int kinds[])
            : engine->same_bits == SAME_FORWARD ? FEW_GAIN_FORWARD | casts
            : engine->same_bits == SAME_ANYWHERE && dtype_of(types[0]).kind != 'c'
                ? FEW_GAIN_ANYWHERE | casts
-               : FEW_GAIN_IN_LINE | casts;
+           : types[0] == NPY_HALF ? FEW_GAIN_HALVES | casts
+                                  : FEW_GAIN_IN_LINE | casts;
 }
 
 /* Whether an array is short, and repeats no element: NumPy casts it as a whole, to one line, whatever its layout. Beside
@@ -217,14 +219,17 @@ static bool gains_nothing(const struct call_table *table, PyObject *const *args)
 {
     enum { SHORT_ELEMENTS = 64 };
     int kinds[PIECES_MOST_INPUTS] = {0};
+    npy_intp largest = 0;
     bool are_short = table->inputs <= PIECES_MOST_INPUTS;
     for (int i = 0; i < table->inputs && are_short; i++) {
         PyArrayObject *array = (PyArrayObject *)args[i];
-        are_short = PyArray_CheckExact(args[i]) && array_size(array) <= SHORT_ELEMENTS;
-        kinds[i] = are_short ? PyArray_TYPE(array) : 0;
-        are_short = are_short && kinds[i] >= 0 && kinds[i] < CALL_TYPES;
+        const npy_intp size = PyArray_CheckExact(args[i]) ? array_size(array) : NPY_MAX_INTP;
+        largest = Py_MAX(largest, size);
+        kinds[i] = size <= SHORT_ELEMENTS ? PyArray_TYPE(array) : -1;
+        are_short = kinds[i] >= 0 && kinds[i] < CALL_TYPES;
     }
-    return are_short && table->few[kinds[0]][kinds[1]] == FEW_GAIN_NOTHING;
+    const int few = are_short ? table->few[kinds[0]][kinds[1]] & FEW_MASK : FEW_UNKNOWN;
+    return few == FEW_GAIN_NOTHING || (few == FEW_GAIN_HALVES && largest == 1);
 }
 
 /* Whether a short call takes less time here than in NumPy. Nothing is looked for in it before. An output that
@@ -238,10 +243,11 @@ static bool suits_few(const struct resolved_arguments *arguments, bool is_given)
         *known = (unsigned char)find_few(table, kinds);
     }
     const int gain = *known, casts = gain & ~FEW_MASK, few = gain & FEW_MASK;
+    const bool is_in_line = few == FEW_GAIN_IN_LINE || few == FEW_GAIN_HALVES;
     bool suits = few != FEW_GAIN_NOTHING;
     PyArrayObject *shape = NULL;
     bool in_order = is_given;
-    for (int i = 0; i < table->inputs && few == FEW_GAIN_IN_LINE; i++) {
+    for (int i = 0; i < table->inputs && is_in_line; i++) {
         in_order = in_order || (PyArray_CheckExact(arguments->input[i]) &&
                                 (casts & FEW_FIRST_IS_CAST << i) == 0);
     }
@@ -256,7 +262,7 @@ static bool suits_few(const struct resolved_arguments *arguments, bool is_given)
         if (few == FEW_GAIN_FORWARD) {
             suits = PyArray_SAMESHAPE(array, shape) &&
                     array_goes_forward(array, is_cast, table->inputs == 1);
-        } else if (few == FEW_GAIN_IN_LINE) {
+        } else if (is_in_line) {
             const bool is_line = PyArray_NDIM(array) == 1 && PyArray_STRIDE(array, 0) > 0;
             suits = PyArray_SAMESHAPE(array, shape) &&
                     (PyArray_IS_C_CONTIGUOUS(array) ||
