@@ -481,6 +481,19 @@ def test_a_negative_zero_is_found_anywhere(shape, dtype):
         x[at] = 0
 
 
+@pytest.mark.parametrize("name", ["minimum", "maximum", "bitwise_xor", "bitwise_or"])
+@pytest.mark.parametrize("dtype", "BhiL")
+def test_long_lines_begin_anywhere(name, dtype):
+    """They are cut where a cache line begins: each of the first elements counts, and once."""
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    x = np.full(20_100, 9, dtype)
+    for start in range(70):
+        for extreme, at in ((3, start), (200 if dtype == "B" else 12, start + 40), (4, -1)):
+            x[at] = extreme
+            assert ours.reduce(x[start:]) == theirs.reduce(x[start:])
+            x[at] = 9
+
+
 @pytest.mark.skipif(not has_methods, reason="this NumPy's ufuncs have no attributes to shadow by")
 def test_a_search_ends_where_the_result_is_known(regions, all_workers_come):
     x = np.zeros(10_000_000, bool)

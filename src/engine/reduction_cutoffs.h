@@ -51,6 +51,8 @@ enum {
     REDUCTION_PACKED_COLUMN_BYTES = 512,
     /* Rows of so few elements would be a call of a loop for each: columns are reduced one by one. */
     REDUCTION_FEW_COLUMNS = 8,
+    /* Long lines that begin within a cache line are cut at its end. `python benchmarks/random_calls.py` */
+    REDUCTION_CUT_FROM_BYTES = 16384,
     /* Partial results that are in memory at once. */
     REDUCTION_PARTIALS = 1 << 16,
     /* Calls of inner loops for fewer elements gain nothing from kernels and threads. */

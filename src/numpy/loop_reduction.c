@@ -35,16 +35,21 @@ static inline void reduce_one(const struct reduction_kernel *kernel, const char 
 {
     const struct loop_reduction *reduction = (const struct loop_reduction *)kernel;
     const size_t size = kernel->item_size;
-    /* From the first element on, vectors are as aligned as the array is. */
+    /* From the first element on, vectors are as aligned as the array is; long lines are cut where a cache line begins. */
     const bool from_first = n * (ptrdiff_t)size >= ALIGNED_FROM_BYTES && !kernel->zeros_tie &&
                             (kernel->repeats || reduction->from_zero);
+    const ptrdiff_t into_line = (ptrdiff_t)((uintptr_t)data % LINE_BYTES);
+    const bool is_cut = from_first && step == (ptrdiff_t)size && into_line != 0 &&
+                        n * step >= REDUCTION_CUT_FROM_BYTES;
+    const ptrdiff_t cut = is_cut ? (LINE_BYTES - into_line) / step : 0;
     const ptrdiff_t first = from_first ? 0 : 1;
     /* Some loops write each result: not into the cache line of another thread's. */
     _Alignas(16) char item[16] = {0};
     if (!from_first || kernel->repeats) {
         copy_items(size, item, 0, data, 0, 1);
     }
-    run_loop(kernel, item, 0, data + first * step, step, n - first);
+    run_loop(kernel, item, 0, data, step, cut);
+    run_loop(kernel, item, 0, data + (first + cut) * step, step, n - first - cut);
     copy_items(size, out, 0, item, 0, 1);
 }
 
