@@ -555,8 +555,8 @@ def test_zeros_of_both_signs(name):
         ("logical_not", "D", {2, -1}),
         ("isnan", "f", {2}),
         ("hypot", "d", {2}),
-        ("sin", "F", {}),
-        ("cbrt", "e", {}),
+        ("sin", "F", set()),
+        ("cbrt", "e", set()),
     ],
 )
 @pytest.mark.parametrize("step", [2, -1])

@@ -450,10 +450,7 @@ bool tiling_is_whole(const struct elementwise *loop, const struct nested *nested
         (elements > WHOLE_ELEMENTS && elements * largest_item(loop, nested) > WHOLE_BYTES)) {
         return false;
     }
-    bool converts = false;
-    for (int in = 0; in < out; in++) {
-        converts = converts || nested->convert[in] != NULL;
-    }
+    bool converts = !only_packs(loop, nested);
     /* Where the last element of an output without gaps begins. */
     ptrdiff_t last = 0;
     for (int i = 0; i < nested->axes && converts; i++) {

@@ -217,7 +217,6 @@ static bool is_cast_whole(PyArrayObject *array, bool in_order)
  * is known, nothing else is looked at. */
 static bool gains_nothing(const struct call_table *table, PyObject *const *args)
 {
-    enum { SHORT_ELEMENTS = 64 };
     int kinds[PIECES_MOST_INPUTS] = {0};
     npy_intp largest = 0;
     bool are_short = table->inputs <= PIECES_MOST_INPUTS;
@@ -225,7 +224,7 @@ static bool gains_nothing(const struct call_table *table, PyObject *const *args)
         PyArrayObject *array = (PyArrayObject *)args[i];
         const npy_intp size = PyArray_CheckExact(args[i]) ? array_size(array) : NPY_MAX_INTP;
         largest = Py_MAX(largest, size);
-        kinds[i] = size <= SHORT_ELEMENTS ? PyArray_TYPE(array) : -1;
+        kinds[i] = size <= FEW_ELEMENTS ? PyArray_TYPE(array) : -1;
         are_short = kinds[i] >= 0 && kinds[i] < CALL_TYPES;
     }
     const int few = are_short ? table->few[kinds[0]][kinds[1]] & FEW_MASK : FEW_UNKNOWN;
