@@ -53,6 +53,12 @@ def pytest_itemcollected(item):
         item.add_marker("thread_unsafe")
 
 
+def pytest_collection_finish():
+    """Tests that collect garbage look through what they make, not through all other tests."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def extension():
     """The test extension."""

@@ -653,7 +653,7 @@ def test_functions_of_other_modules_are_led():
     a = positive(random("others"), (400,), 4)
     before = _numc_test.set_parallel_threshold(1)
     try:
-        with nc.patched(), nc.profile() as p:
+        with nc.patched(), nc.config(threads=3), nc.profile() as p:
             np.linalg.inv(a)
             np.polyfit(np.arange(9.0), np.arange(9.0), 2)
     finally:

@@ -265,6 +265,42 @@ def test_few_elements_that_lie_apart(name, shape):
                     assert over_axes() > before
 
 
+@pytest.mark.parametrize("name", ["multiply", "divide", "power", "equal", "maximum", "fmin"])
+@pytest.mark.parametrize("pair", ["hF", "lD", "fD", "Id", "Hf"])
+@pytest.mark.parametrize("policy", [None, "threads_always"])
+def test_few_elements_of_one_line(name, pair, policy, request):
+    """Inputs that are not cast lie as they do for NumPy: its loops round products of complex ones
+    otherwise, and take another one of two zeros or NaNs, where elements lie apart."""
+    if policy is not None:
+        request.getfixturevalue(policy)
+    rng = np.random.default_rng(ord(pair[0]))
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    for n in 2, 7, 32, 101, 256:
+        a = rng.integers(0, 3, n).astype(pair[0])
+        parts = rng.choice([0.0, -0.0, 1.25, -0.3, np.nan, -np.nan], (2, 5 * n))
+        parts[:, rng.random(5 * n) < 0.5] += rng.normal()
+        b = (parts[0] + 1j * parts[1] if pair[1] in "FD" else parts[0]).astype(pair[1])
+        for step in (2, 5, -1, -3):
+            x, y = a, b[::step][:n]
+            for inputs in ((x, y), (y, x), (x[::-1], y), (x[:, None], y[:, None])):
+                before = sum(_core.short_calls())
+                with np.errstate(all="ignore"):
+                    result, expected = ours(*inputs), theirs(*inputs)
+                assert same_bits(result, expected), (n, step)
+                assert result.strides == expected.strides, (n, step)
+                assert policy is not None or sum(_core.short_calls()) == before + 1, (n, step)
+
+
+def test_calls_that_were_left_to_numpy():
+    """They are left to it at once, others of the same shape are not."""
+    x, y = np.ones((4, 12)), np.ones((4, 6), "i")
+    for columns, is_ours in ((slice(6), False), (slice(0, None, 2), True)):
+        for _ in range(3):
+            before = sum(_core.short_calls())
+            assert same_bits(nc.fmin(x[:, columns], y), np.fmin(x[:, columns], y))
+            assert sum(_core.short_calls()) == before + is_ours
+
+
 @pytest.mark.parametrize("name", ["signbit", "isnan", "isinf", "isfinite"])
 @pytest.mark.parametrize("dtype", "hHiI")
 def test_loops_that_leave_out_elements(name, dtype):

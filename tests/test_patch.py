@@ -64,7 +64,8 @@ def test_what_programs_write_is_led_to_ours_and_back(name):
     assert ours(WRITTEN[name]) == 0
     nc.patch_numpy()
     try:
-        assert ours(WRITTEN[name]) > 0
+        with nc.config(threads=2):  # whatever the machine has: for one, some are NumPy's
+            assert ours(WRITTEN[name]) > 0
         np.testing.assert_array_equal(WRITTEN[name](), expected)
     finally:
         nc.restore_numpy()

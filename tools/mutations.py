@@ -330,6 +330,16 @@ MUTATIONS = {
         "if (!usual ||",
         "if (false ||",
     ),
+    "few elements as they lie": (
+        "src/numpy/nested_call.c",
+        "is_short = is_tiny &&",
+        "is_short = true &&",
+    ),
+    "calls that were left to NumPy": (
+        "src/numpy/resolved_call.c",
+        "(print ^ (uint64_t)PyArray_STRIDE(array, axis)) * odd;",
+        "(print ^ (uint64_t)axis) * odd;",
+    ),
     "ends of mixed rows": (
         "src/kernels/elementwise/mixed_template.h",
         "memcpy(out + end * size, &last, sizeof last);",

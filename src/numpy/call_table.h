@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+enum { CALL_REFUSED_KEPT = 16 };
 enum { CALL_TYPES = DTYPES, CALL_MOST_INPUTS = 3, CALL_MOST_OPERANDS = CALL_MOST_INPUTS + 1 };
 
 /* What inputs are, for what NumPy computes them in: type numbers of arrays and of NumPy's scalars; */
@@ -43,6 +44,8 @@ struct call_table {
     /* What short calls gain, by the same; see resolved_call.c. */
     _Atomic unsigned char few[INPUT_KINDS][INPUT_KINDS];
     _Atomic uint32_t latest_question; /* with `dtype=` or `casting=`, see there */
+    /* Fingerprints of short calls that were left to NumPy, which are left to it at once; see resolved_call.c. */
+    _Atomic uint32_t refused[CALL_REFUSED_KEPT];
 };
 
 /* Fills the table of `ufunc`: from its loops, or, if it is one of ours, as a product. -1 with an

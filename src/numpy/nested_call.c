@@ -63,7 +63,8 @@ static bool goes_forward(const struct nested *nested, const struct elementwise *
     return goes && has_rows;
 }
 
-static bool suits_loop(const struct nested *nested, const struct elementwise *engine)
+/* Of few elements along one axis, any loop gets inputs as they lie, if they are not converted: NumPy hands it the same. */
+static bool suits_loop(const struct nested *nested, const struct elementwise *engine, bool is_tiny)
 {
     if (engine->kernel != NULL || engine->same_bits == SAME_ANYWHERE ||
         (engine->same_bits == SAME_FORWARD && goes_forward(nested, engine))) {
@@ -72,10 +73,11 @@ static bool suits_loop(const struct nested *nested, const struct elementwise *en
     if (nested->axes > 1) {
         return are_in_line(nested, engine);
     }
+    const bool is_short = is_tiny && !nested->is_masked && nested->axis[0].n <= WHOLE_ELEMENTS;
     for (int op = 0; op < engine->operands; op++) {
         const npy_intp step = nested->axis[0].step[op];
         if (step != (npy_intp)engine->item_size[op] && nested->convert[op] == NULL &&
-            !(op < engine->inputs && step == 0)) {
+            !(op < engine->inputs && (step == 0 || is_short))) {
             return false;
         }
     }
@@ -103,12 +105,12 @@ bool nested_call_run(const struct ufunc_call *call, struct nested *nested, PyArr
 {
     struct elementwise *engine = &call->row->loop->engine;
     read_operands(call, nested);
-    if (!suits_loop(nested, engine)) {
+    const npy_intp n = nested_elements(nested);
+    const bool is_tiny = elementwise_is_tiny(engine, n);
+    if (!suits_loop(nested, engine, is_tiny)) {
         return false;
     }
-    const npy_intp n = nested_elements(nested);
     errors_clear();
-    const bool is_tiny = elementwise_is_tiny(engine, n);
     nested->streams =
         !is_tiny && !nested->is_masked && elementwise_streams(engine, nested->data, n);
     NPY_BEGIN_THREADS_DEF;

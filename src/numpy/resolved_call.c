@@ -7,6 +7,7 @@
 #include "elementwise_ranges.h"
 #include "numpy_private.h"
 #include "operands.h"
+#include "policy_in_use.h"
 #include "resolved_arguments.h"
 
 #include "engine/elementwise_cutoffs.h"
@@ -188,13 +189,12 @@ static int find_few(struct call_table *table, const int kinds[])
                                                       conversion(kinds[i], types[i]) != NULL));
         casts |= is_cast ? FEW_FIRST_IS_CAST << i : 0;
     }
-    return !suits                              ? FEW_GAIN_NOTHING
-           : engine->kernel != NULL            ? FEW_GAIN_BY_KERNEL
-           : engine->same_bits == SAME_FORWARD ? FEW_GAIN_FORWARD | casts
-           : engine->same_bits == SAME_ANYWHERE && dtype_of(types[0]).kind != 'c'
-               ? FEW_GAIN_ANYWHERE | casts
-           : types[0] == NPY_HALF ? FEW_GAIN_HALVES | casts
-                                  : FEW_GAIN_IN_LINE | casts;
+    return !suits                               ? FEW_GAIN_NOTHING
+           : engine->kernel != NULL             ? FEW_GAIN_BY_KERNEL
+           : engine->same_bits == SAME_FORWARD  ? FEW_GAIN_FORWARD | casts
+           : engine->same_bits == SAME_ANYWHERE ? FEW_GAIN_ANYWHERE | casts
+           : types[0] == NPY_HALF               ? FEW_GAIN_HALVES | casts
+                                                : FEW_GAIN_IN_LINE | casts;
 }
 
 /* Whether an array is short, and repeats no element: NumPy casts it as a whole, to one line, whatever its layout. Beside
@@ -213,22 +213,33 @@ static bool is_cast_whole(PyArrayObject *array, bool in_order)
     return is_cast;
 }
 
-/* Whether arrays of these dtypes, so short that they fit the buffer however they are broadcast, gain nothing: as that
- * is known, nothing else is looked at. */
-static bool gains_nothing(const struct call_table *table, PyObject *const *args)
+/* Whether few elements lie along one line. */
+static bool is_line_of_few(PyArrayObject *array)
 {
-    int kinds[PIECES_MOST_INPUTS] = {0};
-    npy_intp largest = 0;
-    bool are_short = table->inputs <= PIECES_MOST_INPUTS;
-    for (int i = 0; i < table->inputs && are_short; i++) {
+    npy_intp step;
+    return array_size(array) <= WHOLE_ELEMENTS && array_is_one_line(array, &step);
+}
+
+/* All that decides whether a short call of arrays gains anything, but for what they hold, in a few bits: those of another
+ * call may be the same. 0: there are other arguments. */
+static uint32_t fingerprint(PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    enum { BITS = 32 };
+    const uint64_t odd = 0x9e3779b97f4a7c15;
+    uint64_t print = (uintptr_t)keywords + (uint64_t)policy_in_use.threshold;
+    for (Py_ssize_t i = 0; i < count; i++) {
         PyArrayObject *array = (PyArrayObject *)args[i];
-        const npy_intp size = PyArray_CheckExact(args[i]) ? array_size(array) : NPY_MAX_INTP;
-        largest = Py_MAX(largest, size);
-        kinds[i] = size <= FEW_ELEMENTS ? PyArray_TYPE(array) : -1;
-        are_short = kinds[i] >= 0 && kinds[i] < CALL_TYPES;
+        if (!PyArray_CheckExact(args[i])) {
+            return 0;
+        }
+        print = (print ^ (uintptr_t)PyArray_DESCR(array)) * odd;
+        print = (print ^ (uint64_t)PyArray_FLAGS(array)) * odd;
+        for (int axis = 0; axis < PyArray_NDIM(array); axis++) {
+            print = (print ^ (uint64_t)PyArray_DIM(array, axis)) * odd;
+            print = (print ^ (uint64_t)PyArray_STRIDE(array, axis)) * odd;
+        }
     }
-    const int few = are_short ? table->few[kinds[0]][kinds[1]] & FEW_MASK : FEW_UNKNOWN;
-    return few == FEW_GAIN_NOTHING || (few == FEW_GAIN_HALVES && largest == 1);
+    return (uint32_t)(print >> BITS) | 1;
 }
 
 /* Whether a short call takes less time here than in NumPy. Nothing is looked for in it before. An output that
@@ -259,13 +270,14 @@ static bool suits_few(const struct resolved_arguments *arguments, bool is_given)
         const bool is_float = kinds[i] == NPY_FLOAT || kinds[i] == NPY_CFLOAT;
         shape = shape != NULL ? shape : array;
         if (few == FEW_GAIN_FORWARD) {
-            suits = PyArray_SAMESHAPE(array, shape) &&
-                    array_goes_forward(array, is_cast, table->inputs == 1);
+            suits =
+                PyArray_SAMESHAPE(array, shape) &&
+                (array_goes_forward(array, is_cast, table->inputs == 1) || is_line_of_few(array));
         } else if (is_in_line) {
             const bool is_line = PyArray_NDIM(array) == 1 && PyArray_STRIDE(array, 0) > 0;
             suits = PyArray_SAMESHAPE(array, shape) &&
                     (PyArray_IS_C_CONTIGUOUS(array) ||
-                     (is_cast && (is_line || is_cast_whole(array, in_order))));
+                     (is_cast ? is_line || is_cast_whole(array, in_order) : is_line_of_few(array)));
         }
         suits = suits && !(is_cast && is_float && array_size(array) > MOST_LOOKED_AT);
     }
@@ -455,15 +467,18 @@ static bool run_ranges(const struct resolved_arguments *arguments, int loop, PyO
     return done;
 }
 
-bool resolved_call(const struct call_table *table, PyObject *const *args, size_t count,
-                   PyObject *keywords, PyObject **result)
+static bool compute(const struct call_table *table, PyObject *const *args, size_t count,
+                    PyObject *keywords, PyObject **result, bool *fits_buffer)
 {
     struct resolved_arguments arguments;
     struct ufunc_call call;
     const bool others = keywords != NULL || PyVectorcall_NARGS(count) > table->inputs;
-    if (PyVectorcall_NARGS(count) < table->inputs || gains_nothing(table, args) ||
-        !resolved_arguments_read_inputs(&arguments, table, args, keywords) ||
-        (arguments.fits_buffer && !suits_few(&arguments, others)) ||
+    *fits_buffer = false;
+    if (!resolved_arguments_read_inputs(&arguments, table, args, keywords)) {
+        return false;
+    }
+    *fits_buffer = arguments.fits_buffer;
+    if ((arguments.fits_buffer && !suits_few(&arguments, others)) ||
         !resolved_arguments_read_others(&arguments, args, count, keywords)) {
         return false;
     }
@@ -476,5 +491,27 @@ bool resolved_call(const struct call_table *table, PyObject *const *args, size_t
     }
     const bool done = !arguments.fits_buffer && run_ranges(&arguments, loop, result);
     elementwise_calls.ranged += done;
+    return done;
+}
+
+bool resolved_call(const struct call_table *table, PyObject *const *args, size_t count,
+                   PyObject *keywords, PyObject **result)
+{
+    const Py_ssize_t positional = PyVectorcall_NARGS(count);
+    const Py_ssize_t named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
+    if (positional < table->inputs) {
+        return false;
+    }
+    const uint32_t print = fingerprint(args, positional + named, keywords);
+    _Atomic uint32_t *refused =
+        &((struct call_table *)table)->refused[print / 2 % CALL_REFUSED_KEPT];
+    if (print != 0 && *refused == print) {
+        return false;
+    }
+    bool is_short;
+    const bool done = compute(table, args, count, keywords, result, &is_short);
+    if (!done && is_short && print != 0) {
+        *refused = print;
+    }
     return done;
 }
