@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+/* Of an input: that fit NumPy's buffer, mostly even if broadcast. */
+enum { FEW_ELEMENTS = 64 };
+
 enum { OUT, WHERE, DTYPE, SIGNATURE, CASTING, ORDER, SUBOK, KEYWORDS };
 static PyObject *keyword_names[KEYWORDS];
 

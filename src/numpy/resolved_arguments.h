@@ -4,9 +4,6 @@
 
 #include "call_table.h"
 
-/* Of an input: that fit NumPy's buffer, mostly even if broadcast. */
-enum { FEW_ELEMENTS = 64 };
-
 struct resolved_arguments {
     const struct call_table *table;
     bool fits_buffer; /* NumPy's: there is no keyword but `out` then */

@@ -74,20 +74,42 @@ static void (*const short_dots_of[DOT_SHORT])(const struct product *x, ptrdiff_t
     short_dots_5, short_dots_6, short_dots_7, short_dots_8,
 };
 
-/* Several rows by one column: a sum alone would wait for each of its additions. Called with constant steps where
- * vectors pay: the compiler vectorizes sums of integers. */
+/* Keeps the compiler from vectorizing a loop: it would gather what lies apart element by element. */
+#define ONE_BY_ONE(pointer) __asm__("" : "+r"(pointer))
+
+/* Adds the products of one k to the sums of several rows. */
+INLINE void add_to_dots(wide sum[], const char *a, ptrdiff_t a_row, wide factor, int rows)
+{
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++) {
+        sum[r] = add_to_dot(sum[r], *(const element *)(a + r * a_row), factor);
+    }
+}
+
+/* Several rows by one column: a sum alone would wait for each of its additions. With constant steps, the compiler
+ * vectorizes sums of integers. */
 INLINE void dots_block(const struct product *x, ptrdiff_t row, ptrdiff_t column, int rows,
-                       ptrdiff_t a_step, ptrdiff_t b_step)
+                       ptrdiff_t a_step, ptrdiff_t b_step, bool is_contiguous)
 {
     const char *a = x->a.data + row * x->a.row_step, *b = x->b.data + column * x->b.column_step;
     const ptrdiff_t a_row = x->a.row_step, k = x->k;
     wide sum[DOT_ROWS] = {0};
+    /* Of short rows, much would be the rest of a loop that is unrolled further. */
+    if (rows == DOT_ROWS && !is_contiguous) {
+#pragma GCC unroll 2
+        for (ptrdiff_t left = k; left > 0; left--) {
+            ONE_BY_ONE(a);
+            add_to_dots(sum, a, a_row, *(const element *)b, rows);
+            a += a_step;
+            b += b_step;
+        }
+    } else {
 #pragma GCC unroll 4
-    for (ptrdiff_t i = 0; i < k; i++) {
-        const wide factor = *(const element *)(b + i * b_step);
-#pragma GCC unroll 4
-        for (int r = 0; r < rows; r++) {
-            sum[r] = add_to_dot(sum[r], *(const element *)(a + r * a_row + i * a_step), factor);
+        for (ptrdiff_t i = 0; i < k; i++) {
+            if (!is_contiguous) {
+                ONE_BY_ONE(a);
+            }
+            add_to_dots(sum, a + i * a_step, a_row, *(const element *)(b + i * b_step), rows);
         }
     }
     for (int r = 0; r < rows; r++) {
@@ -98,36 +120,37 @@ INLINE void dots_block(const struct product *x, ptrdiff_t row, ptrdiff_t column,
 
 /* The same rows by all columns. */
 INLINE void dots_blocks(const struct product *x, ptrdiff_t row, int rows, ptrdiff_t a_step,
-                        ptrdiff_t b_step)
+                        ptrdiff_t b_step, bool is_contiguous)
 {
     for (ptrdiff_t column = 0; column < x->n; column++) {
-        dots_block(x, row, column, rows, a_step, b_step);
+        dots_block(x, row, column, rows, a_step, b_step, is_contiguous);
     }
 }
 
-INLINE void dots_of_rows(const struct product *x, ptrdiff_t a_step, ptrdiff_t b_step)
+INLINE void dots_of_rows(const struct product *x, ptrdiff_t a_step, ptrdiff_t b_step,
+                         bool is_contiguous)
 {
     ptrdiff_t row = 0;
     for (; row + DOT_ROWS <= x->m; row += DOT_ROWS) {
-        dots_blocks(x, row, DOT_ROWS, a_step, b_step);
+        dots_blocks(x, row, DOT_ROWS, a_step, b_step, is_contiguous);
     }
     if (row + 2 <= x->m) {
-        dots_blocks(x, row, 2, a_step, b_step);
+        dots_blocks(x, row, 2, a_step, b_step, is_contiguous);
         row += 2;
     }
     if (row < x->m) {
-        dots_blocks(x, row, 1, a_step, b_step);
+        dots_blocks(x, row, 1, a_step, b_step, is_contiguous);
     }
 }
 
 NOINLINE void dots_of_contiguous_rows(const struct product *x)
 {
-    dots_of_rows(x, sizeof(element), sizeof(element));
+    dots_of_rows(x, sizeof(element), sizeof(element), true);
 }
 
 NOINLINE void dots_of_any_rows(const struct product *x)
 {
-    dots_of_rows(x, x->a.column_step, x->b.row_step);
+    dots_of_rows(x, x->a.column_step, x->b.row_step, false);
 }
 
 /* Whether the processor would have to read ahead in several short rows at once. */
@@ -141,7 +164,7 @@ INLINE bool reads_in_order(const struct product *x)
 NOINLINE void dots_in_order(const struct product *x)
 {
     for (ptrdiff_t row = 0; row < x->m; row++) {
-        dots_blocks(x, row, 1, x->a.column_step, x->b.row_step);
+        dots_blocks(x, row, 1, x->a.column_step, x->b.row_step, false);
     }
 }
 
