@@ -4,18 +4,21 @@
 #include "reduction.h"
 #include "reduction_cutoffs.h"
 
+/* Strided rows of more elements take less time one by one. `python benchmarks/random_calls.py` */
+enum { SHORT_STRIDED_ROW = 32 };
+
 /* Whether results have short rows that lie apart, one in each of several places, whose order does not matter:
  * whole places are reduced to one first. */
 static bool are_scattered(const struct reduction *reduction)
 {
     const struct axes *inner = &reduction->inner;
     const ptrdiff_t size = (ptrdiff_t)reduction->kernel->item_size;
-    /* A search ends early in each row by itself; only vectors of places are faster. */
-    const bool may_search = reduction->kernel->final >= 0 && inner->axis[0].step != size;
+    /* Strided rows are no vectors: short ones gain from fewer calls, and a search ends early in each by itself. */
+    const bool suits = inner->axis[0].step == size ||
+                       (inner->axis[0].n <= SHORT_STRIDED_ROW && reduction->kernel->final < 0);
     return reduction->kernel->sums_are_results && !reduction->kernel->zeros_tie &&
-           !reduction->kernel->gets_cheaper && !reduction->onto && inner->count == 1 &&
-           !may_search && reduction->kept.count > 0 &&
-           inner->axis[0].n * size < REDUCTION_INNER_BYTES &&
+           !reduction->kernel->gets_cheaper && !reduction->onto && inner->count == 1 && suits &&
+           reduction->kept.count > 0 && inner->axis[0].n * size < REDUCTION_INNER_BYTES &&
            size_from(&reduction->repeated, 0) >= REDUCTION_LEAST_PLACES;
 }
 
