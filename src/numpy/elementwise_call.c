@@ -181,11 +181,11 @@ static bool may_suit_loop(const struct ufunc_call *call)
     if (same == SAME_ANYWHERE || (same == SAME_FORWARD && may_go_forward(call))) {
         return true;
     }
-    if (call->row->input->type_num == NPY_HALF && operands_size(call->array, inputs + 1) == 1) {
+    const npy_intp n = operands_size(call->array, inputs + 1);
+    if (call->row->input->type_num == NPY_HALF && n == 1) {
         return false; /* which NumPy may hand to its loop with other steps */
     }
-    const bool is_short =
-        call->mask == NULL && operands_size(call->array, inputs + 1) <= WHOLE_ELEMENTS;
+    const bool is_short = call->mask == NULL && n <= WHOLE_ELEMENTS;
     PyArrayObject *last = call->mask;
     npy_intp last_step = 0, step;
     bool may = last == NULL || array_is_one_line(last, &last_step);
@@ -225,13 +225,13 @@ static bool fit_one_axis(const struct ufunc_call *call, struct call_plan *plan)
     bool fits = plan->n > 0 && (call->mask == NULL || (PyArray_SAMESHAPE(call->mask, plan->shape) &&
                                                        PyArray_CHKFLAGS(call->mask, plan->order)));
     /* Of steps that all run backwards, some of NumPy's loops would get the elements in turn, if they are not cast. */
-    bool has_forward = engine->kernel != NULL || engine->same_bits == SAME_ANYWHERE;
+    bool suits_any_step = engine->kernel != NULL || engine->same_bits == SAME_ANYWHERE;
     for (int op = 0; op <= inputs; op++) {
-        has_forward = has_forward || (call->array[op] != NULL && plan->step[op] > 0);
+        suits_any_step = suits_any_step || (call->array[op] != NULL && plan->step[op] > 0);
     }
     for (int op = 0; op <= inputs && fits; op++) {
-        fits =
-            plan->step[op] >= 0 || has_forward || (op < inputs && operands_is_converted(call, op));
+        fits = plan->step[op] >= 0 || suits_any_step ||
+               (op < inputs && operands_is_converted(call, op));
     }
     find_data(call, plan);
     if (engine->kernel == NULL && plan->n == 1) {

@@ -161,8 +161,7 @@ static convert_elements *conversion(int from, int to)
 enum few {
     FEW_UNKNOWN,
     FEW_GAIN_NOTHING,
-    FEW_GAIN_IN_LINE, /* by NumPy's loop, which is to be handed whole operands */
-    FEW_GAIN_HALVES, /* the same, but not of one element: NumPy may hand it to the loop with other steps */
+    FEW_GAIN_IN_LINE,  /* by NumPy's loop, which is to be handed whole operands */
     FEW_GAIN_FORWARD,  /* as array_goes_forward() says */
     FEW_GAIN_ANYWHERE, /* by a loop whose results are exact */
     FEW_GAIN_BY_KERNEL,
@@ -193,7 +192,6 @@ static int find_few(struct call_table *table, const int kinds[])
            : engine->kernel != NULL             ? FEW_GAIN_BY_KERNEL
            : engine->same_bits == SAME_FORWARD  ? FEW_GAIN_FORWARD | casts
            : engine->same_bits == SAME_ANYWHERE ? FEW_GAIN_ANYWHERE | casts
-           : types[0] == NPY_HALF               ? FEW_GAIN_HALVES | casts
                                                 : FEW_GAIN_IN_LINE | casts;
 }
 
@@ -253,7 +251,7 @@ static bool suits_few(const struct resolved_arguments *arguments, bool is_given)
         *known = (unsigned char)find_few(table, kinds);
     }
     const int gain = *known, casts = gain & ~FEW_MASK, few = gain & FEW_MASK;
-    const bool is_in_line = few == FEW_GAIN_IN_LINE || few == FEW_GAIN_HALVES;
+    const bool is_in_line = few == FEW_GAIN_IN_LINE;
     bool suits = few != FEW_GAIN_NOTHING;
     PyArrayObject *shape = NULL;
     bool in_order = is_given;
