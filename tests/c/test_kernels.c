@@ -4,6 +4,7 @@
 #include "expect.h"
 #include "half.h"
 #include "kernels/kernels.h"
+#include "upper_halves.h"
 
 #include <fenv.h>
 #include <math.h>
@@ -272,6 +273,7 @@ static void compare(const struct kernel *kernel, bool streaming, const struct la
     char *const data[] = {a, b, out};
     feclearexcept(FE_ALL_EXCEPT);
     (streaming ? kernel->streaming : kernel->cached)(data, step, n);
+    expect_clean_upper_halves(kernel->op);
     const int raised = fetestexcept(FE_ALL_EXCEPT);
 
     const char *variant = streaming ? "streaming" : "cached";
@@ -447,6 +449,7 @@ static void compare_conversion(const struct element_conversion *conversion, ptrd
                     expected + GUARD + i * (ptrdiff_t)conversion->to_size);
     }
     conversion->convert(from, step, actual + GUARD, n);
+    expect_clean_upper_halves("conversion");
     expect(memcmp(actual, expected, sizeof actual) == 0, "%c%zu to %c%zu, %td of step %td",
            conversion->kind, conversion->item_size, conversion->to_kind, conversion->to_size, n,
            step);
@@ -526,6 +529,7 @@ static void compare_mixed(const struct kernel *kernel, const struct mixed_kernel
     const int flags = fetestexcept(REPORTED_BY_NUMPY);
     feclearexcept(FE_ALL_EXCEPT);
     (streaming ? mixed->streaming : mixed->cached)(data, step, n);
+    expect_clean_upper_halves(kernel->op);
     const int raised = fetestexcept(REPORTED_BY_NUMPY);
     if (kernel->kind == 'f') {
         accept_nans(kernel, data[2], wanted, step[2], n);

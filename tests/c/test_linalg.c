@@ -6,6 +6,7 @@
 #include "expect.h"
 #include "kernels/kernels.h"
 #include "kernels/linalg/linalg_kernels.h"
+#include "upper_halves.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -139,6 +140,7 @@ static void run_alone(const struct problem *problem, ptrdiff_t matrices)
             };
         }
         const uint64_t left = problem->row->kernel(&stack);
+        expect_clean_upper_halves(problem->name);
         expect(left <= 1, "%s: bits of matrices that are not there", problem->name);
         master.left[m] = left != 0;
     }

@@ -3,6 +3,7 @@
 #include "elements.h"
 #include "expect.h"
 #include "kernels/kernels.h"
+#include "upper_halves.h"
 
 #include <fenv.h>
 #include <math.h>
@@ -144,12 +145,14 @@ static void packed_product(const struct matmul_kernel *kernel, const struct prod
         const ptrdiff_t k = part == 0 ? half_k : x->k - half_k;
         kernel->pack_a(panel_a, x->a.data + first * x->a.column_step, x->a.row_step,
                        x->a.column_step, x->m, k);
+        expect_clean_upper_halves("pack_a");
         kernel->pack_b(panel_b, x->b.data + first * x->b.row_step, x->b.column_step, x->b.row_step,
                        x->n, k);
         const ptrdiff_t groups = (k + kernel->group - 1) / kernel->group + kernel->extra_groups;
         begin_tiles(kernel);
         kernel->tile(panel_a, panel_b, groups, sums, tile_row, part != 0);
         end_tiles(kernel);
+        expect_clean_upper_halves("tile");
     }
     if (kernel->finish != NULL) {
         kernel->finish(sums, tile_row, x->c.data, x->c.row_step, x->c.column_step, x->m, x->n);
@@ -184,6 +187,7 @@ static void compare(const struct matmul_kernel *kernel, const char *isa, bool pa
     } else {
         kernel->direct(&x);
     }
+    expect_clean_upper_halves(isa);
     expect(same_elements(kernel, room_c, expected, sizeof room_c / 8),
            "%s %c%zu %s: %td x %td x %td, steps %td %td %td %td %td %td", isa, kernel->kind,
            kernel->item_size, packed ? "packed" : "direct", m, k, n, x.a.row_step, x.a.column_step,
@@ -211,6 +215,7 @@ static void compare_stack(const struct matmul_kernel *kernel, const char *isa)
     memset(room_c, 0x5a, sizeof room_c / 8);
     memcpy(expected, room_c, sizeof room_c / 8);
     kernel->stack(&x);
+    expect_clean_upper_halves(isa);
     struct product single = x;
     single.c.data = expected;
     for (ptrdiff_t i = 0; i < count; i++) {
@@ -261,6 +266,7 @@ static void compare_thin(const struct matmul_kernel *kernel, const char *isa, bo
         }
     }
     (dots ? kernel->thin->dots : kernel->thin->sums)(&x);
+    expect_clean_upper_halves(isa);
     expect(same_elements(kernel, room_c, expected, sizeof room_c / 8),
            "%s float%zu thin %s: %td x %td x %td, %d", isa, 8 * kernel->item_size,
            dots ? "dots" : "sums", x.rows, x.k, x.columns, x.accumulate);
@@ -393,6 +399,7 @@ static void compare_bits(const struct matmul_bits *kernel, const char *isa, enum
     } else {
         kernel->direct(&x);
     }
+    expect_clean_upper_halves(isa);
     expect(memcmp(room_c, expected, sizeof room_c) == 0,
            "%s bool %s: %td x %td x %td, steps %td %td %td %td %td %td", isa, names[way], m, k, n,
            x.a.row_step, x.a.column_step, x.b.row_step, x.b.column_step, x.c.row_step,

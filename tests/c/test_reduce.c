@@ -3,6 +3,7 @@
  * large sums of contiguous elements only, for emulators and sanitizers. */
 #include "expect.h"
 #include "kernels/kernels.h"
+#include "upper_halves.h"
 
 #include <fenv.h>
 #include <math.h>
@@ -201,6 +202,7 @@ static void check_elements(const struct reduction_kernel *kernel, ptrdiff_t step
     const char *data = first_of(step, n);
     feclearexcept(FE_ALL_EXCEPT);
     kernel->reduce_each(kernel, data, step, n, 0, 2, false, each);
+    expect_clean_upper_halves(name_of(kernel));
     expect(fetestexcept(EXCEPTIONS) == 0, "%s, n %td: raises", name_of(kernel), n);
     expect(is_right(kernel, data, step, n, true, each), "%s, step %td, n %td: wrong",
            name_of(kernel), step, n);
@@ -231,6 +233,7 @@ static void check_rows(const struct reduction_kernel *kernel, ptrdiff_t rows, pt
     memset(sums, 0x5a, sizeof sums);
     const bool from_memory = rows % 2 != 0;
     kernel->reduce_rows(kernel, room, step, rows, next, columns, from_memory, false, sums);
+    expect_clean_upper_halves(name_of(kernel));
     for (ptrdiff_t k = 0; k < columns; k += columns < 100 ? 1 : 7) {
         expect(is_right(kernel, room + k * next, step, rows, false,
                         sums + (size_t)k * kernel->sum_size),
@@ -263,6 +266,7 @@ static void check_segments(const struct reduction_kernel *kernel, ptrdiff_t step
     memset(out, 0x5a, sizeof out);
     kernel->reduce_segments(kernel, data, step, bounds, SEGMENTS, false, out, apart,
                             kernel->item_size);
+    expect_clean_upper_halves(name_of(kernel));
     for (int k = 0; k < SEGMENTS; k++) {
         const char *first = data + bounds[k] * step;
         const ptrdiff_t n = bounds[k + 1] - bounds[k];
