@@ -12,7 +12,7 @@ enum { CHUNK_ROWS = 8, CHUNK_COLUMNS = 64, WORD = 64 };
 enum { FEW_LOOKED_AT = 8, LOOK_AT_ONE_OF = 8, LEAST_K_TO_LOOK = 3 * FEW_LOOKED_AT };
 enum { NEAR_WORDS = COPY_TO_STACK_BYTES / 8 };
 /* Elements in a line of memory that are looked at together. */
-enum { LEAST_LINE = 8, SCATTERED_MOST_SIDE = 256 };
+enum { LEAST_LINE = 8, SCATTERED_MOST_COLUMNS = 128, SCATTERED_MOST_SIDE = 256 };
 
 /* A matrix, and its rows as bits. */
 struct bit_rows {
@@ -147,11 +147,17 @@ static bool is_few_dots(const struct product *x)
     return x->m > 1 && x->m <= MOST_DOT_ROWS && x->b.row_step == 1 && x->b.column_step != 1;
 }
 
-/* Whether rows of a would be gathered to be packed, which takes as long as to look at their elements once. */
+static bool is_scattered(const struct strided *matrix)
+{
+    return matrix->column_step != 1 && matrix->row_step != 1;
+}
+
+/* Whether rows would be gathered to be packed: those of a take as long as to look at their elements once, and of b
+ * mostly few are needed. */
 static bool has_scattered_rows(const struct product *x)
 {
-    return x->a.column_step != 1 && x->a.row_step != 1 && x->b.column_step == 1 &&
-           x->n >= LEAST_LINE && x->n <= WORD && x->k <= SCATTERED_MOST_SIDE &&
+    return (is_scattered(&x->b) || (is_scattered(&x->a) && x->b.column_step == 1)) &&
+           x->n >= LEAST_LINE && x->n <= SCATTERED_MOST_COLUMNS && x->k <= SCATTERED_MOST_SIDE &&
            x->m <= SCATTERED_MOST_SIDE;
 }
 

@@ -228,7 +228,7 @@ static void dots_of_bits(const struct product *x, uint64_t *a)
 /* ---- columns of any steps ---- */
 
 enum {
-    FEW_COLUMNS = 4,
+    FEW_COLUMNS = 8,
     MOST_FIRST = 32,
     FIRST_MET = 8,
     GROWTH = 3,
@@ -328,13 +328,14 @@ static void row_of_any(const struct product *x, const char *a, char *c)
 
 /* ---- contiguous columns, or dots ---- */
 
-/* All rows of up to 64 contiguous columns. A branch on elements of a would be a guess. The first k, which mostly
+/* All rows of up to 64 columns. A branch on elements of a would be a guess. The first k, which mostly
  * decide, are packed once for all rows, as far as one needs them. */
-INLINE void or_of_rows(const struct product *x, ptrdiff_t column, ptrdiff_t columns)
+INLINE void or_of_rows(const struct product *x, ptrdiff_t b_step, ptrdiff_t column,
+                       ptrdiff_t columns)
 {
     enum { MOST_PACKED = 256 };
     const uint64_t past = columns < 64 ? ~(uint64_t)0 << columns : 0;
-    const char *b = x->b.data + column;
+    const char *b = x->b.data + column * b_step;
     uint64_t packed[MOST_PACKED];
     ptrdiff_t count = 0;
     for (ptrdiff_t row = 0; row < x->m; row++) {
@@ -346,7 +347,9 @@ INLINE void or_of_rows(const struct product *x, ptrdiff_t column, ptrdiff_t colu
         }
         for (; k < x->k && sum != ~(uint64_t)0; k++) {
             const char *from = b + k * x->b.row_step;
-            const uint64_t bits = columns == 64 ? true_bits(from) : few_true_bits(from, 1, columns);
+            const uint64_t bits = columns == 64 && b_step == 1
+                                      ? true_bits(from)
+                                      : few_true_bits(from, b_step, columns);
             if (k < MOST_PACKED) {
                 packed[k] = bits;
                 count = k + 1;
@@ -463,10 +466,16 @@ INLINE void direct_one(const struct product *x)
     if (x->b.column_step == 1 && x->n >= 8) {
         ptrdiff_t column = 0;
         for (; column + 64 <= x->n; column += 64) {
-            or_of_rows(x, column, 64);
+            or_of_rows(x, 1, column, 64);
         }
         if (column < x->n) {
-            or_of_rows(x, column, x->n - column);
+            or_of_rows(x, 1, column, x->n - column);
+        }
+        return;
+    }
+    if (x->m > MOST_DOT_ROWS && x->n >= 8) {
+        for (ptrdiff_t column = 0; column < x->n; column += 64) {
+            or_of_rows(x, x->b.column_step, column, at_most_64(x->n - column));
         }
         return;
     }

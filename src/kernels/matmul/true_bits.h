@@ -64,6 +64,16 @@ INLINE uint64_t true_bits(const char *from)
 #endif
 }
 
+/* The same of eight bytes that lie apart. */
+INLINE uint64_t eight_true_bits_apart(const char *from, ptrdiff_t step)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < 8; i++) {
+        bytes |= (uint64_t)(uint8_t)from[i * step] << 8 * i;
+    }
+    return true_bits_of_word(bytes);
+}
+
 static inline uint64_t few_true_bits(const char *from, ptrdiff_t step, ptrdiff_t count)
 {
     uint64_t bits = 0;
@@ -88,6 +98,9 @@ static inline uint64_t few_true_bits(const char *from, ptrdiff_t step, ptrdiff_t
     }
     if (step == 1 && i == 0 && count > 1) {
         return true_bits_of_word(short_word(from, count));
+    }
+    for (; step != 1 && i + 8 <= count; i += 8) {
+        bits |= eight_true_bits_apart(from + i * step, step) << i;
     }
     for (; i < count; i++) {
         bits |= (uint64_t)(from[i * step] != 0) << i;
