@@ -199,30 +199,78 @@ bool call_suits_original(const struct call_table *table, PyObject *const *args, 
            gains_by_original(table, args, positional, keywords, largest);
 }
 
-/* Whether a mask is given, and so few elements that NumPy computes them in less time. */
-static bool is_short_masked(PyObject *const *args, Py_ssize_t positional, PyObject *keywords)
+/* All that decides whether a short call gains anything, but for what its arrays hold, in a few bits: those of another
+ * call may be the same. Never 0. */
+static uint32_t fingerprint(PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
-    bool is_masked = false;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keywords) && !is_masked; i++) {
-        is_masked = PyTuple_GET_ITEM(keywords, i) == where_keyword;
+    enum { BITS = 32 };
+    const uint64_t odd = 0x9e3779b97f4a7c15;
+    uint64_t print = (uintptr_t)keywords + (uint64_t)policy_in_use.threshold;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyArrayObject *array = (PyArrayObject *)args[i];
+        if (!PyArray_CheckExact(args[i])) { /* a dtype, say: programs name the same one each time */
+            print = (print ^ (uintptr_t)args[i]) * odd;
+            continue;
+        }
+        print = (print ^ (uintptr_t)PyArray_DESCR(array)) * odd;
+        print = (print ^ (uint64_t)PyArray_FLAGS(array)) * odd;
+        for (int axis = 0; axis < PyArray_NDIM(array); axis++) {
+            print = (print ^ (uint64_t)PyArray_DIM(array, axis)) * odd;
+            print = (print ^ (uint64_t)PyArray_STRIDE(array, axis)) * odd;
+        }
     }
-    return is_masked &&
-           operands_largest(args, positional + PyTuple_GET_SIZE(keywords)) < LEAST_MASKED_ELEMENTS;
+    return (uint32_t)(print >> BITS) | 1;
+}
+
+static bool is_masked(PyObject *keywords)
+{
+    bool is = false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keywords) && !is; i++) {
+        is = PyTuple_GET_ITEM(keywords, i) == where_keyword;
+    }
+    return is;
+}
+
+/* A call with a mask, or one that read_operands() does not read. */
+static __attribute__((noinline)) bool call_unusually(struct ufunc_call *call, PyObject *const *args,
+                                                     size_t count, PyObject *keywords,
+                                                     bool has_mask, PyObject **result)
+{
+    struct call_table *table = (struct call_table *)call->table;
+    const Py_ssize_t named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
+    const Py_ssize_t all = PyVectorcall_NARGS(count) + named;
+    const npy_intp largest = has_mask ? operands_largest(args, all) : LEAST_MASKED_ELEMENTS;
+    if (largest < LEAST_MASKED_ELEMENTS) {
+        return false; /* which NumPy computes in less time */
+    }
+    const uint32_t print = fingerprint(args, all, keywords);
+    _Atomic uint32_t *refused = &table->refused[print / 2 % CALL_REFUSED_KEPT];
+    if (*refused == print) {
+        return false;
+    }
+    bool is_short = largest <= MOST_SHORT_ELEMENTS;
+    const bool done = has_mask && read_operands(call, args, count, keywords)
+                          ? elementwise_call(call, result)
+                          : resolved_call(table, args, count, keywords, result, &is_short);
+    if (!done && is_short) {
+        *refused = print;
+    }
+    return done;
 }
 
 bool call_directly(const struct call_table *table, PyObject *const *args, size_t count,
                    PyObject *keywords, PyObject **result)
 {
-    if (table->is_stack ||
-        (keywords != NULL && is_short_masked(args, PyVectorcall_NARGS(count), keywords))) {
+    if (table->is_stack) {
         return false;
     }
     struct ufunc_call call;
     call.table = table;
     call.row = NULL;
     call.is_resolved = false;
-    if (!read_operands(&call, args, count, keywords)) {
-        return resolved_call(table, args, count, keywords, result);
+    const bool has_mask = keywords != NULL && is_masked(keywords);
+    if (has_mask || !read_operands(&call, args, count, keywords)) {
+        return call_unusually(&call, args, count, keywords, has_mask, result);
     }
     return table->is_product ? matmul_call(&call, result) : elementwise_call(&call, result);
 }

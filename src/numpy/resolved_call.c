@@ -7,7 +7,6 @@
 #include "elementwise_ranges.h"
 #include "numpy_private.h"
 #include "operands.h"
-#include "policy_in_use.h"
 #include "resolved_arguments.h"
 
 #include "engine/elementwise_cutoffs.h"
@@ -216,28 +215,6 @@ static bool is_line_of_few(PyArrayObject *array)
 {
     npy_intp step;
     return array_size(array) <= WHOLE_ELEMENTS && array_is_one_line(array, &step);
-}
-
-/* All that decides whether a short call of arrays gains anything, but for what they hold, in a few bits: those of another
- * call may be the same. 0: there are other arguments. */
-static uint32_t fingerprint(PyObject *const *args, Py_ssize_t count, PyObject *keywords)
-{
-    enum { BITS = 32 };
-    const uint64_t odd = 0x9e3779b97f4a7c15;
-    uint64_t print = (uintptr_t)keywords + (uint64_t)policy_in_use.threshold;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyArrayObject *array = (PyArrayObject *)args[i];
-        if (!PyArray_CheckExact(args[i])) {
-            return 0;
-        }
-        print = (print ^ (uintptr_t)PyArray_DESCR(array)) * odd;
-        print = (print ^ (uint64_t)PyArray_FLAGS(array)) * odd;
-        for (int axis = 0; axis < PyArray_NDIM(array); axis++) {
-            print = (print ^ (uint64_t)PyArray_DIM(array, axis)) * odd;
-            print = (print ^ (uint64_t)PyArray_STRIDE(array, axis)) * odd;
-        }
-    }
-    return (uint32_t)(print >> BITS) | 1;
 }
 
 /* Whether a short call takes less time here than in NumPy. Nothing is looked for in it before. An output that
@@ -465,17 +442,19 @@ static bool run_ranges(const struct resolved_arguments *arguments, int loop, PyO
     return done;
 }
 
-static bool compute(const struct call_table *table, PyObject *const *args, size_t count,
-                    PyObject *keywords, PyObject **result, bool *fits_buffer)
+bool resolved_call(const struct call_table *table, PyObject *const *args, size_t count,
+                   PyObject *keywords, PyObject **result, bool *is_short)
 {
     struct resolved_arguments arguments;
     struct ufunc_call call;
-    const bool others = keywords != NULL || PyVectorcall_NARGS(count) > table->inputs;
-    *fits_buffer = false;
-    if (!resolved_arguments_read_inputs(&arguments, table, args, keywords)) {
+    const Py_ssize_t positional = PyVectorcall_NARGS(count);
+    const bool others = keywords != NULL || positional > table->inputs;
+    *is_short = false;
+    if (positional < table->inputs ||
+        !resolved_arguments_read_inputs(&arguments, table, args, keywords)) {
         return false;
     }
-    *fits_buffer = arguments.fits_buffer;
+    *is_short = arguments.fits_buffer;
     if ((arguments.fits_buffer && !suits_few(&arguments, others)) ||
         !resolved_arguments_read_others(&arguments, args, count, keywords)) {
         return false;
@@ -489,27 +468,5 @@ static bool compute(const struct call_table *table, PyObject *const *args, size_
     }
     const bool done = !arguments.fits_buffer && run_ranges(&arguments, loop, result);
     elementwise_calls.ranged += done;
-    return done;
-}
-
-bool resolved_call(const struct call_table *table, PyObject *const *args, size_t count,
-                   PyObject *keywords, PyObject **result)
-{
-    const Py_ssize_t positional = PyVectorcall_NARGS(count);
-    const Py_ssize_t named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
-    if (positional < table->inputs) {
-        return false;
-    }
-    const uint32_t print = fingerprint(args, positional + named, keywords);
-    _Atomic uint32_t *refused =
-        &((struct call_table *)table)->refused[print / 2 % CALL_REFUSED_KEPT];
-    if (print != 0 && *refused == print) {
-        return false;
-    }
-    bool is_short;
-    const bool done = compute(table, args, count, keywords, result, &is_short);
-    if (!done && is_short && print != 0) {
-        *refused = print;
-    }
     return done;
 }

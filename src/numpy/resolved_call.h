@@ -4,8 +4,8 @@
 
 #include "call_table.h"
 
-/* As call_directly(). */
+/* As call_directly(). `is_short`: the inputs fit NumPy's buffer. */
 bool resolved_call(const struct call_table *table, PyObject *const *args, size_t count,
-                   PyObject *keywords, PyObject **result);
+                   PyObject *keywords, PyObject **result, bool *is_short);
 
 #endif
