@@ -138,9 +138,10 @@ INLINE void contiguous(const char *a, const char *b, char *out, ptrdiff_t n, boo
         }
         return;
     }
-    /* The last vector of a short row overlaps the one before it, so it is read before that is written. Long
+    /* The last vector of a short row may overlap the one before it, so it is read before that is written. Long
      * rows are read in order, for the prefetcher. */
     const bool is_long = stream || end >= ALIGNED_FROM_BYTES;
+    const ptrdiff_t stop = is_long ? end : end - 1;
     vector last = a_all;
     if (is_long) {
         for (; at < end && (uintptr_t)(out + at) % bytes != 0; at += size) {
@@ -156,7 +157,7 @@ INLINE void contiguous(const char *a, const char *b, char *out, ptrdiff_t n, boo
         last = vector_value(vector_at(a, end - bytes, a_varies, a_all),
                             vector_at(b, end - bytes, b_varies, b_all));
     }
-    for (; at + LINE_BYTES <= end; at += LINE_BYTES) {
+    for (; at + LINE_BYTES <= stop; at += LINE_BYTES) {
         vector line[LINE_BYTES / BYTES];
         for (int i = 0; i < LINE_BYTES / bytes; i++) {
             line[i] = vector_value(vector_at(a, at + i * bytes, a_varies, a_all),
@@ -166,7 +167,7 @@ INLINE void contiguous(const char *a, const char *b, char *out, ptrdiff_t n, boo
             store(out + at + i * bytes, line[i], stream);
         }
     }
-    for (; at + bytes <= end; at += bytes) {
+    for (; at + bytes <= stop; at += bytes) {
         const vector v =
             vector_value(vector_at(a, at, a_varies, a_all), vector_at(b, at, b_varies, b_all));
         store(out + at, v, stream);

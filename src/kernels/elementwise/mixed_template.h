@@ -101,12 +101,13 @@ INLINE void run_mixed(char *const data[], const ptrdiff_t step[], ptrdiff_t n, b
         b_all = splat(b->element_of(b_next));
         b_next = (const char *)&b_all;
     }
+    const ptrdiff_t stop = is_long ? end : end - 1;
     vector last;
     if (!is_long) {
         last =
             vector_value(a->vector_of(a_next + end * a_step), b->vector_of(b_next + end * b_step));
     }
-    for (; k <= end; k += lanes) {
+    for (; k <= stop; k += lanes) {
         store(out + k * size, vector_value(a->vector_of(a_next), b->vector_of(b_next)), stream);
         a_next += lanes * a_step;
         b_next += lanes * b_step;
