@@ -34,6 +34,7 @@ NOT_IN_THREADS = {"arrays", "reductions", "regions", "request", "short_calls"}
 
 def pytest_addoption(parser):
     parser.addoption("--wheel", action="store_true", help="test an installed wheel")
+    parser.addoption("--most-of-each", type=int, help="parameter sets of a test that are run")
 
 
 def pytest_configure(config):
@@ -51,6 +52,24 @@ def pytest_ignore_collect(collection_path, config):
 def pytest_itemcollected(item):
     if NOT_IN_THREADS.intersection(item.fixturenames):
         item.add_marker("thread_unsafe")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Of the parameter sets of each test, --most-of-each, the first and the last among them."""
+    most = config.getoption("--most-of-each")
+    if most is None:
+        return
+    sets = {}
+    for item in items:
+        sets.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    few = {name: min(len(of_one), most) for name, of_one in sets.items()}
+    kept = {
+        of_one[round(i * (len(of_one) - 1) / max(few[name] - 1, 1))]
+        for name, of_one in sets.items()
+        for i in range(few[name])
+    }
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
 
 
 def pytest_collection_finish():

@@ -45,8 +45,8 @@ enum {
     CONVERTED_APART_BELOW_BYTES = 512,
     /* So many elements, or so many bytes of an operand, are gathered where some are converted.
      * `python benchmarks/random_calls.py` */
-    WHOLE_ELEMENTS = 256,
-    WHOLE_BYTES = 2048,
+    WHOLE_ELEMENTS = 1024,
+    WHOLE_BYTES = 8192,
     /* Joined rows of an operand fit the first-level cache beside those of the others that are in use. */
     JOINED_TILE_BYTES = 16384,
     /* Where an input lies closest along a third axis, planes of short rows that are computed one by one, if there
