@@ -426,7 +426,7 @@ def test_dtype_that_changes_nothing(dtype, short_calls):
             except TypeError as error:
                 said.append(str(error).replace("numc_ufuncs", "numpy"))
         assert said[0] == said[1], ufunc
-    assert sum(short_calls()) == 0
+    assert sum(short_calls()) == 1  # the last one: float32 is cast
 
 
 def test_overrides_are_asked(short_calls):

@@ -176,8 +176,8 @@ def test_what_is_left_to_numpy():
     x = np.arange(30_000)
     before = over_axes(), ranged()
     for case in (
-        lambda of: of.add(x[:512], 0.5, dtype="d"),
-        lambda of: of.add(x[:5000], 0.5, dtype="D"),
+        lambda of: of.add(x[:512], 0.5, casting="safe"),
+        lambda of: of.add(x[:5000], 0.5, dtype="D", order="F"),
         lambda of: of.hypot(x[:100, None] * 0.5, x[:50]),
         lambda of: of.multiply(x * 1.0, x[:1] / 3, dtype="f"),  # NumPy casts it as a whole
         lambda of: of.add(x, x, casting="no"),
@@ -289,6 +289,36 @@ def test_few_elements_of_one_line(name, pair, policy, request):
                 assert same_bits(result, expected), (n, step)
                 assert result.strides == expected.strides, (n, step)
                 assert policy is not None or sum(_core.short_calls()) == before + 1, (n, step)
+
+
+@pytest.mark.parametrize(
+    "name", ["add", "divide", "power", "negative", "sqrt", "ldexp", "less", "fmod"]
+)
+@pytest.mark.parametrize("kind", list("?hILefdF"))
+def test_dtype_of_short_calls(name, kind):
+    """What the latest call asked for is kept: others ask for something else."""
+    rng = np.random.default_rng(ord(kind))
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    x = (rng.integers(0, 50, (6, 40)) > rng.integers(0, 50)).astype(kind)
+    before = sum(_core.short_calls())
+    for asked in (*"dfDeld", np.float64, np.dtype("F"), float, None, ">f8", "no such dtype", str):
+        for a in (x, x[::-1, ::2], x.T, x[0], x[:1, :1]):
+            inputs = (a, 3) if theirs.nin == 2 and a is x else (a,) * theirs.nin
+            results = []
+            for f in (ours, theirs):
+                try:
+                    with np.errstate(all="ignore"):
+                        results.append(f(*inputs, dtype=asked))
+                except TypeError as error:
+                    results.append(str(error))
+            assert type(results[0]) is type(results[1]), (asked, results)
+            if isinstance(results[0], str):
+                assert results[0] == results[1]
+            else:
+                assert same_bits(*results), (asked, a.strides)
+                assert results[0].strides == results[1].strides, (asked, a.strides)
+    if name in ("add", "negative") and kind != "?":
+        assert sum(_core.short_calls()) > before + 10
 
 
 def test_calls_that_were_left_to_numpy():

@@ -504,8 +504,8 @@ void tiling_make(struct elementwise *loop, struct nested *nested, struct tiling 
     if (across >= 0 && (is_small || !packs || rows_are_short(tiling))) {
         order_axes_by_output(nested, loop->inputs, 2);
         cut_into_tiles(tiling, nested, true);
-        const bool gains = tiling->joined && (!packs || tiling->planes_apart ||
-                                              tiling->planes >= LEAST_PLANES_APART);
+        const bool gains = tiling->joined &&
+                           (!packs || tiling->planes_apart || tiling->planes >= LEAST_PLANES_APART);
         if (!gains && !is_small) {
             order_axes_by_input(loop, nested);
             cut_into_tiles(tiling, nested, true);

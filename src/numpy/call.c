@@ -54,8 +54,8 @@ static bool read_scalar(PyObject *scalar, const struct call_row *row, union elem
            scalar_convert_number(scalar, type, element);
 }
 
-/* Whether `dtype=` names the one that the inputs have and the output gets, in a usual way. Most of those that do not
- * leave a short call to NumPy: finding out by dtype_asked_for() takes longer than the rest. */
+/* Whether `dtype=` names the one that the inputs have and the output gets, in a usual way: dtype_asked_for() takes
+ * longer than the rest. */
 static bool changes_nothing(PyObject *dtype, const struct call_row *row)
 {
     const PyArray_Descr *descr = row->input;
@@ -169,6 +169,15 @@ static bool lacks_kernel(const struct call_table *table, PyObject *const *args)
     return lacks;
 }
 
+static bool names_mask(PyObject *keywords)
+{
+    bool names = false;
+    for (Py_ssize_t i = 0; keywords != NULL && i < PyTuple_GET_SIZE(keywords) && !names; i++) {
+        names = PyTuple_GET_ITEM(keywords, i) == where_keyword;
+    }
+    return names;
+}
+
 /* Of a call that has more elements than a few. */
 static __attribute__((noinline)) bool gains_by_original(const struct call_table *table,
                                                         PyObject *const *args,
@@ -177,9 +186,9 @@ static __attribute__((noinline)) bool gains_by_original(const struct call_table 
 {
     const Py_ssize_t named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
     const bool by_threads = threads_limit().threads > 1;
-    bool is_masked = false, has_others = false;
+    const bool is_masked = names_mask(keywords);
+    bool has_others = false;
     for (Py_ssize_t i = 0; i < named; i++) {
-        is_masked = is_masked || PyTuple_GET_ITEM(keywords, i) == where_keyword;
         has_others = has_others || PyTuple_GET_ITEM(keywords, i) != out_keyword;
     }
     const bool gains = is_masked ? !(by_threads && largest > MOST_SHORT_ELEMENTS)
@@ -222,15 +231,6 @@ static uint32_t fingerprint(PyObject *const *args, Py_ssize_t count, PyObject *k
     return (uint32_t)(print >> BITS) | 1;
 }
 
-static bool is_masked(PyObject *keywords)
-{
-    bool is = false;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keywords) && !is; i++) {
-        is = PyTuple_GET_ITEM(keywords, i) == where_keyword;
-    }
-    return is;
-}
-
 /* A call with a mask, or one that read_operands() does not read. */
 static __attribute__((noinline)) bool call_unusually(struct ufunc_call *call, PyObject *const *args,
                                                      size_t count, PyObject *keywords,
@@ -268,7 +268,7 @@ bool call_directly(const struct call_table *table, PyObject *const *args, size_t
     call.table = table;
     call.row = NULL;
     call.is_resolved = false;
-    const bool has_mask = keywords != NULL && is_masked(keywords);
+    const bool has_mask = names_mask(keywords);
     if (has_mask || !read_operands(&call, args, count, keywords)) {
         return call_unusually(&call, args, count, keywords, has_mask, result);
     }

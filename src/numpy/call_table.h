@@ -43,6 +43,7 @@ struct call_table {
     _Atomic signed char known[INPUT_KINDS][INPUT_KINDS];
     /* What short calls gain, by the same; see resolved_call.c. */
     _Atomic unsigned char few[INPUT_KINDS][INPUT_KINDS];
+    _Atomic uint32_t latest_few;      /* with `dtype=` */
     _Atomic uint32_t latest_question; /* with `dtype=` or `casting=`, see there */
     /* Fingerprints of short calls that were left to NumPy, which are left to it at once; see call.c. */
     _Atomic uint32_t refused[CALL_REFUSED_KEPT];

@@ -180,21 +180,33 @@ static bool read_keywords(struct resolved_arguments *arguments, PyObject *const 
 }
 
 /* Of short calls, NumPy reads others: none of them is worth it. */
-static bool are_usual_keywords(PyObject *keywords)
+static bool are_usual_keywords(PyObject *const *values, PyObject *keywords, PyObject **dtype)
 {
-    return keywords == NULL ||
-           (PyTuple_GET_SIZE(keywords) == 1 && PyTuple_GET_ITEM(keywords, 0) == keyword_names[OUT]);
+    const Py_ssize_t named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
+    bool are = true;
+    *dtype = NULL;
+    for (Py_ssize_t i = 0; i < named && are; i++) {
+        PyObject *name = PyTuple_GET_ITEM(keywords, i);
+        if (name == keyword_names[DTYPE] && values[i] != Py_None) {
+            *dtype = values[i];
+        }
+        are = name == keyword_names[DTYPE] || name == keyword_names[OUT];
+    }
+    return are;
 }
 
 bool resolved_arguments_read_inputs(struct resolved_arguments *arguments,
                                     const struct call_table *table, PyObject *const *args,
-                                    PyObject *keywords)
+                                    Py_ssize_t positional, PyObject *keywords)
 {
+    arguments->fits_buffer = false;
     if (table->loops == 0 || table->operands > MOST_OPERANDS) {
         return false;
     }
-    const bool are_usual_of_few = are_usual_keywords(keywords);
+    const bool are_usual_of_few =
+        are_usual_keywords(args + positional, keywords, &arguments->dtype);
     if (!are_usual_of_few && operands_largest(args, table->inputs) <= FEW_ELEMENTS) {
+        arguments->fits_buffer = true;
         return false;
     }
     const npy_intp n = size_of_inputs(table, args);

@@ -6,7 +6,7 @@
 
 struct resolved_arguments {
     const struct call_table *table;
-    bool fits_buffer; /* NumPy's: there is no keyword but `out` then */
+    bool fits_buffer; /* NumPy's: there are no keywords but `out` and `dtype` then */
     PyObject *const *input;
     int kind[MOST_OPERANDS];               /* of each input */
     PyArrayObject *out[MOST_OPERANDS];     /* by operand; NULL: to be made */
@@ -20,10 +20,10 @@ struct resolved_arguments {
 int resolved_arguments_initialize(void);
 
 /* Both are false if NumPy has to read them, since they are unusual or wrong; keywords of short calls other than `out`
- * are. First the inputs, of which none is missing: */
+ * and `dtype` are. First the inputs, of which none is missing, and what is to be known of a short call: */
 bool resolved_arguments_read_inputs(struct resolved_arguments *arguments,
                                     const struct call_table *table, PyObject *const *args,
-                                    PyObject *keywords);
+                                    Py_ssize_t positional, PyObject *keywords);
 bool resolved_arguments_read_others(struct resolved_arguments *arguments, PyObject *const *args,
                                     size_t count, PyObject *keywords);
 

@@ -168,12 +168,13 @@ enum few {
     FEW_FIRST_IS_CAST = 8, /* a flag; that of the second input is twice as large */
 };
 
-static int find_few(struct call_table *table, const int kinds[])
+static int find_few(struct call_table *table, const int kinds[], PyObject *dtype)
 {
     if (table->inputs > PIECES_MOST_INPUTS || table->operands != table->inputs + 1) {
         return FEW_GAIN_NOTHING;
     }
-    const int loop = call_table_loop(table, kinds, NULL, NULL, NULL, NPY_SAME_KIND_CASTING);
+    const int loop = call_table_loop(table, kinds, dtype, NULL, NULL, NPY_SAME_KIND_CASTING);
+    PyErr_Clear();
     if (loop < 0) {
         return FEW_GAIN_NOTHING;
     }
@@ -217,17 +218,40 @@ static bool is_line_of_few(PyArrayObject *array)
     return array_size(array) <= WHOLE_ELEMENTS && array_is_one_line(array, &step);
 }
 
+/* Kept for each pair of kinds, and of calls with `dtype=` for the latest. */
+static int few_of(const struct resolved_arguments *arguments)
+{
+    struct call_table *table = (struct call_table *)arguments->table;
+    const int *kinds = arguments->kind, second = table->inputs == 2 ? kinds[1] : 0;
+    if (arguments->dtype == NULL) {
+        _Atomic unsigned char *known = &table->few[kinds[0]][second];
+        if (*known == FEW_UNKNOWN) {
+            *known = (unsigned char)find_few(table, kinds, NULL);
+        }
+        return *known;
+    }
+    enum { FEW_BITS = 0xff };
+    const int number = dtype_asked_for(arguments->dtype);
+    if (number < 0) {
+        return FEW_GAIN_NOTHING;
+    }
+    const uint32_t question =
+        (uint32_t)number << 24 | (uint32_t)kinds[0] << 16 | (uint32_t)second << 8;
+    uint32_t known = table->latest_few;
+    if ((known & ~(uint32_t)FEW_BITS) != question || (known & FEW_BITS) == FEW_UNKNOWN) {
+        known = question | (uint32_t)find_few(table, kinds, arguments->dtype);
+        table->latest_few = known;
+    }
+    return (int)(known & FEW_BITS);
+}
+
 /* Whether a short call takes less time here than in NumPy. Nothing is looked for in it before. An output that
  * `is_given` is mostly contiguous. */
 static bool suits_few(const struct resolved_arguments *arguments, bool is_given)
 {
-    struct call_table *table = (struct call_table *)arguments->table;
+    const struct call_table *table = arguments->table;
     const int *kinds = arguments->kind;
-    _Atomic unsigned char *known = &table->few[kinds[0]][table->inputs == 2 ? kinds[1] : 0];
-    if (*known == FEW_UNKNOWN) {
-        *known = (unsigned char)find_few(table, kinds);
-    }
-    const int gain = *known, casts = gain & ~FEW_MASK, few = gain & FEW_MASK;
+    const int gain = few_of(arguments), casts = gain & ~FEW_MASK, few = gain & FEW_MASK;
     const bool is_in_line = few == FEW_GAIN_IN_LINE;
     bool suits = few != FEW_GAIN_NOTHING;
     PyArrayObject *shape = NULL;
@@ -448,14 +472,19 @@ bool resolved_call(const struct call_table *table, PyObject *const *args, size_t
     struct resolved_arguments arguments;
     struct ufunc_call call;
     const Py_ssize_t positional = PyVectorcall_NARGS(count);
-    const bool others = keywords != NULL || positional > table->inputs;
+    const Py_ssize_t named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
     *is_short = false;
-    if (positional < table->inputs ||
-        !resolved_arguments_read_inputs(&arguments, table, args, keywords)) {
+    if (positional < table->inputs) {
         return false;
     }
+    const bool are_read =
+        resolved_arguments_read_inputs(&arguments, table, args, positional, keywords);
     *is_short = arguments.fits_buffer;
-    if ((arguments.fits_buffer && !suits_few(&arguments, others)) ||
+    if (!are_read) {
+        return false;
+    }
+    const bool is_given = positional > table->inputs || named > (arguments.dtype != NULL);
+    if ((arguments.fits_buffer && !suits_few(&arguments, is_given)) ||
         !resolved_arguments_read_others(&arguments, args, count, keywords)) {
         return false;
     }
