@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from checks import assert_references_stay, assert_same
+from checks import assert_references_stay, assert_same, same_bits
 
 import numc_ufuncs as nc
 
@@ -408,6 +408,30 @@ def test_the_unusual_is_numpys(case, short_calls):
     assert getattr(ours, "shape", None) == getattr(theirs, "shape", None)
     assert np.all(np.asarray(ours) == np.asarray(theirs))
     assert ours.dtype.metadata == theirs.dtype.metadata
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin", "logical_and", "add"])
+@pytest.mark.parametrize("kind", list("?bBhHiIl"))
+def test_repeated_inputs_are_written_out(name, kind):
+    """NumPy's loops have vectors for contiguous inputs only; a part of them is 1 KiB."""
+    rng = np.random.default_rng(ord(kind))
+    size = np.dtype(kind).itemsize
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    for n in (3, 31, 32, 33, 1024 // size, 1024 // size + 1, 5000):
+        bytes_of_any_value = rng.integers(0, 256, 3 * n * size).astype("u1")
+        x = bytes_of_any_value.view(kind)
+        for a in (x[:n], x[::3], x[n - 1 :: -1]):
+            for one in (a[n // 2], a[n // 3 : n // 3 + 1], np.broadcast_to(a[:1], n)):
+                for inputs in ((a, one), (one, a)):
+                    expected = theirs(*inputs)
+                    assert same_bits(ours(*inputs), expected)
+                    out = np.array(a, expected.dtype)
+                    assert same_bits(ours(*inputs, out=out), expected)
+                    assert same_bits(out, expected)
+        a = x[:n].copy()
+        theirs(x[:n], x[n // 2], out=x[:n])
+        ours(a, a[n // 2], out=a)
+        assert same_bits(a, x[:n])
 
 
 @pytest.mark.parametrize("dtype", ["d", float, np.float64, np.dtype("d")])

@@ -340,6 +340,11 @@ MUTATIONS = {
         "(print ^ (uint64_t)PyArray_STRIDE(array, axis)) * odd;",
         "(print ^ (uint64_t)axis) * odd;",
     ),
+    "repeated inputs that are written out": (
+        "src/numpy/filled_loop.c",
+        "fill(filled, Py_MIN(n, most) * size, args[repeated], size);",
+        "fill(filled, Py_MIN(n, most) * size - 8, args[repeated], size);",
+    ),
     "ends of mixed rows": (
         "src/kernels/elementwise/mixed_template.h",
         "memcpy(out + end * size, &last, sizeof last);",

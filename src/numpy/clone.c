@@ -7,6 +7,7 @@
 #include "dtypes.h"
 #include "elementwise_loop.h"
 #include "elementwise_offload.h"
+#include "filled_loop.h"
 #include "loop_reduction.h"
 #include "matmul_call.h"
 #include "numpy_private.h"
@@ -143,6 +144,7 @@ static void use_numpys_loops(struct clone *clone)
         const bool reduces = loop_reduction_of_row(reduction, original, row);
         const char *types = original->types + row * original->nargs;
         loop_know_numpys(&clone->loops[row], types, reduces && reduction->kernel.zeros_tie);
+        filled_loop_use(&clone->loops[row], original->name, types);
         if (!reduces) {
             continue;
         }

@@ -9,9 +9,11 @@
 struct loop {
     struct elementwise engine; /* what the engine calls the loop */
     const struct reduction_kernel
-        *reduction;              /* for calls that reduce or accumulate; NULL: NumPy's loop */
-    elementwise_kernel *running; /* of the lines of calls that accumulate; NULL: NumPy's loop */
-    PyObject *serial_if;         /* called before threads run it, unless NULL */
+        *reduction;                /* for calls that reduce or accumulate; NULL: NumPy's loop */
+    elementwise_kernel *running;   /* of the lines of calls that accumulate; NULL: NumPy's loop */
+    PyUFuncGenericFunction numpys; /* which filled_loop.c calls for the engine */
+    void *numpys_data;
+    PyObject *serial_if; /* called before threads run it, unless NULL */
 };
 
 /* Whether the engine may run a loop of these dtypes: not if elements are Python objects, or have

@@ -1,0 +1,81 @@
+#include "filled_loop.h"
+
+#include "dtypes.h"
+
+#include "kernels/vector.h"
+
+#include <string.h>
+
+/* Of fewer elements, writing an input out takes as long as is gained. `python benchmarks/compare.py --match maximum` */
+enum { LEAST_FILLED = 32, FILLED_BYTES = 1024 };
+
+/* The same item in all bytes. */
+static void fill(char *to, npy_intp bytes, const char *item, npy_intp size)
+{
+    uint64_t word = 0;
+    memcpy(&word, item, (size_t)size);
+    for (npy_intp filled = size; filled < (npy_intp)sizeof word; filled *= 2) {
+        word |= word << 8 * filled;
+    }
+    for (npy_intp at = 0; at < bytes; at += (npy_intp)sizeof word) {
+        memcpy(to + at, &word, sizeof word);
+    }
+}
+
+/* In a frame of its own: short calls need no room on the stack. */
+static __attribute__((noinline)) void run_filled(const struct loop *loop, char **args, npy_intp n,
+                                                 int repeated)
+{
+    const npy_intp size = (npy_intp)loop->engine.item_size[0], most = FILLED_BYTES / size;
+    const npy_intp step[] = {size, size, (npy_intp)loop->engine.item_size[2]};
+    _Alignas(LINE_BYTES) char filled[FILLED_BYTES];
+    fill(filled, Py_MIN(n, most) * size, args[repeated], size);
+    for (npy_intp done = 0, count; done < n; done += count) {
+        count = Py_MIN(n - done, most);
+        char *data[] = {args[0] + done * size, args[1] + done * size, args[2] + done * step[2]};
+        data[repeated] = filled;
+        loop->numpys(data, &count, step, loop->numpys_data);
+    }
+}
+
+static void run(char **args, const npy_intp *dimensions, const npy_intp *steps, void *data)
+{
+    const struct loop *loop = data;
+    const size_t *size = loop->engine.item_size;
+    const int repeated = steps[0] == 0 ? 0 : 1;
+    if (dimensions[0] >= LEAST_FILLED && steps[repeated] == 0 &&
+        steps[1 - repeated] == (npy_intp)size[0] && steps[2] == (npy_intp)size[2]) {
+        run_filled(loop, args, dimensions[0], repeated);
+    } else {
+        loop->numpys(args, dimensions, steps, loop->numpys_data);
+    }
+}
+
+static bool is_listed(const char *const names[], const char *name)
+{
+    bool is = false;
+    for (int i = 0; names[i] != NULL && !is; i++) {
+        is = strcmp(names[i], name) == 0;
+    }
+    return is;
+}
+
+void filled_loop_use(struct loop *loop, const char *op, const char types[])
+{
+    static const char *const of_integers[] = {"maximum", "minimum", "fmax", "fmin", NULL};
+    static const char *const of_bools[] = {"logical_and", "logical_or", "bitwise_and", "bitwise_or",
+                                           "add",         "multiply",   "maximum",     "minimum",
+                                           "fmax",        "fmin",       NULL};
+    const bool is_bool = types[0] == NPY_BOOL;
+    const bool suits = loop->engine.inputs == 2 && loop->engine.operands == 3 &&
+                       loop->engine.kernel == NULL && types[1] == types[0] &&
+                       types[2] == types[0] && dtype_is_integer(types[0]) &&
+                       dtype_of(types[0]).size <= sizeof(int32_t) &&
+                       is_listed(is_bool ? of_bools : of_integers, op);
+    if (suits) {
+        loop->numpys = (PyUFuncGenericFunction)loop->engine.function;
+        loop->numpys_data = loop->engine.function_data;
+        loop->engine.function = (inner_loop *)run;
+        loop->engine.function_data = loop;
+    }
+}
