@@ -336,7 +336,7 @@ MUTATIONS = {
         "is_short = true &&",
     ),
     "calls that were left to NumPy": (
-        "src/numpy/call.c",
+        "src/numpy/refused_calls.c",
         "(print ^ (uint64_t)PyArray_STRIDE(array, axis)) * odd;",
         "(print ^ (uint64_t)axis) * odd;",
     ),

@@ -208,29 +208,6 @@ bool call_suits_original(const struct call_table *table, PyObject *const *args, 
            gains_by_original(table, args, positional, keywords, largest);
 }
 
-/* All that decides whether a short call gains anything, but for what its arrays hold, in a few bits: those of another
- * call may be the same. Never 0. */
-static uint32_t fingerprint(PyObject *const *args, Py_ssize_t count, PyObject *keywords)
-{
-    enum { BITS = 32 };
-    const uint64_t odd = 0x9e3779b97f4a7c15;
-    uint64_t print = (uintptr_t)keywords + (uint64_t)policy_in_use.threshold;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyArrayObject *array = (PyArrayObject *)args[i];
-        if (!PyArray_CheckExact(args[i])) { /* a dtype, say: programs name the same one each time */
-            print = (print ^ (uintptr_t)args[i]) * odd;
-            continue;
-        }
-        print = (print ^ (uintptr_t)PyArray_DESCR(array)) * odd;
-        print = (print ^ (uint64_t)PyArray_FLAGS(array)) * odd;
-        for (int axis = 0; axis < PyArray_NDIM(array); axis++) {
-            print = (print ^ (uint64_t)PyArray_DIM(array, axis)) * odd;
-            print = (print ^ (uint64_t)PyArray_STRIDE(array, axis)) * odd;
-        }
-    }
-    return (uint32_t)(print >> BITS) | 1;
-}
-
 /* A call with a mask, or one that read_operands() does not read. */
 static __attribute__((noinline)) bool call_unusually(struct ufunc_call *call, PyObject *const *args,
                                                      size_t count, PyObject *keywords,
@@ -243,9 +220,8 @@ static __attribute__((noinline)) bool call_unusually(struct ufunc_call *call, Py
     if (largest < LEAST_MASKED_ELEMENTS) {
         return false; /* which NumPy computes in less time */
     }
-    const uint32_t print = fingerprint(args, all, keywords);
-    _Atomic uint32_t *refused = &table->refused[print / 2 % CALL_REFUSED_KEPT];
-    if (*refused == print) {
+    const uint32_t print = refused_print(args, all, keywords);
+    if (refused_before(&table->refused, print)) {
         return false;
     }
     bool is_short = largest <= MOST_SHORT_ELEMENTS;
@@ -253,7 +229,7 @@ static __attribute__((noinline)) bool call_unusually(struct ufunc_call *call, Py
                           ? elementwise_call(call, result)
                           : resolved_call(table, args, count, keywords, result, &is_short);
     if (!done && is_short) {
-        *refused = print;
+        refused_keep(&table->refused, print);
     }
     return done;
 }

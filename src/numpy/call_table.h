@@ -5,11 +5,11 @@
 #include "dtypes.h"
 #include "elementwise_loop.h"
 #include "matmul_loop.h"
+#include "refused_calls.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
 
-enum { CALL_REFUSED_KEPT = 16 };
 enum { CALL_TYPES = DTYPES, CALL_MOST_INPUTS = 3, CALL_MOST_OPERANDS = CALL_MOST_INPUTS + 1 };
 
 /* What inputs are, for what NumPy computes them in: type numbers of arrays and of NumPy's scalars; */
@@ -45,8 +45,7 @@ struct call_table {
     _Atomic unsigned char few[INPUT_KINDS][INPUT_KINDS];
     _Atomic uint32_t latest_few;      /* with `dtype=` */
     _Atomic uint32_t latest_question; /* with `dtype=` or `casting=`, see there */
-    /* Fingerprints of short calls that were left to NumPy, which are left to it at once; see call.c. */
-    _Atomic uint32_t refused[CALL_REFUSED_KEPT];
+    struct refused_calls refused;
 };
 
 /* Fills the table of `ufunc`: from its loops, or, if it is one of ours, as a product. -1 with an

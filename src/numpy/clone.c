@@ -38,6 +38,7 @@ struct clone {
     struct loop_reduction *reductions;  /* by row */
     struct reduction_op own_reductions; /* by type; without a name if there are none */
     const struct reduction_op *reduces, *accumulates;
+    struct refused_calls refused_reductions;
     PyObject *original_loops; /* the original's `_loops` */
     const Py_ssize_t *loops_count;
     _Atomic Py_ssize_t loops_seen; /* *loops_count when they were last adopted */
@@ -261,6 +262,11 @@ _Atomic bool *clone_is_patched(PyObject *clone)
 const struct call_row *clone_row(PyObject *clone, int type)
 {
     return &clone_of((PyUFuncObject *)clone)->calls.row[type];
+}
+
+struct refused_calls *clone_refused_reductions(PyObject *clone)
+{
+    return &clone_of((PyUFuncObject *)clone)->refused_reductions;
 }
 
 PyObject *clone_original(PyObject *clone)

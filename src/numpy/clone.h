@@ -33,6 +33,9 @@ clone_by_numpy clone_call_by_numpy;
 const struct reduction_op *clone_reduction_op(PyObject *clone);
 const struct reduction_op *clone_accumulation_op(PyObject *clone);
 
+/* Those of masked arrays, which it leaves to NumPy. */
+struct refused_calls *clone_refused_reductions(PyObject *clone);
+
 /* How it computes inputs that are all of one type number; `input` is NULL if it does not. */
 const struct call_row *clone_row(PyObject *clone, int type);
 

@@ -184,8 +184,9 @@ static const struct method {
   method_accumulate = {"accumulate", accumulate_or_leave, &numpy_accumulate},
   method_reduceat = {"reduceat", reduceat_or_leave, &numpy_reduceat};
 
+/* `print` of a short call; 0: it is none that is kept. */
 static PyObject *run(const struct method *method, PyObject *clone, PyObject *called,
-                     PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+                     PyObject *const *args, Py_ssize_t count, PyObject *keywords, uint32_t print)
 {
     struct options_scope scope;
     struct profile_sample sample;
@@ -202,22 +203,30 @@ static PyObject *run(const struct method *method, PyObject *clone, PyObject *cal
     }
     if (by_ours) {
         reduced_arrays++;
+    } else if (print != 0 && result != NULL) {
+        refused_keep(clone_refused_reductions(clone), print);
     }
     return patch_finish(clone, called, result);
 }
 
-/* Quick, and true for what NumPy's method does as fast, if no argument can tell which ufunc it belongs to. */
+/* Quick, and true for what NumPy's method does as fast, if no argument can tell which ufunc it belongs to. Masked
+ * reductions get a `print`. */
 static bool is_short(const struct method *method, PyObject *clone, PyObject *called,
-                     PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+                     PyObject *const *args, Py_ssize_t count, PyObject *keywords, uint32_t *print)
 {
     if (count < 1 || !PyArray_CheckExact(args[0])) {
         return called != clone;
     }
     PyArrayObject *array = (PyArrayObject *)args[0];
-    const bool is_numpys =
-        array_size(array) < reduction_short_loop() &&
-        (method != &method_reduce || reduction_is_short(clone_reduction_op(clone), array) ||
-         reduction_arguments_convert_masked(array, args + count, keywords));
+    if (array_size(array) >= reduction_short_loop()) {
+        return false;
+    }
+    bool is_numpys =
+        method != &method_reduce || reduction_is_short(clone_reduction_op(clone), array);
+    if (!is_numpys && reduction_arguments_name_mask(keywords)) {
+        *print = refused_print(args, count + PyTuple_GET_SIZE(keywords), keywords);
+        is_numpys = refused_before(clone_refused_reductions(clone), *print);
+    }
     return is_numpys && (called != clone || operands_are_ordinary(args, count, keywords));
 }
 
@@ -225,18 +234,20 @@ static PyObject *run_or_check(const struct method *method, PyObject *clone, PyOb
                               PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
     const bool is_checked = check_is_on();
-    if (is_checked ? check_is_inside()
-                   : !profile_is_on() && is_short(method, clone, called, args, count, keywords)) {
+    uint32_t print = 0;
+    if (is_checked
+            ? check_is_inside()
+            : !profile_is_on() && is_short(method, clone, called, args, count, keywords, &print)) {
         reduction_reason = "short";
         return (*method->numpys)(clone_original(clone), args, count, keywords);
     }
     if (!is_checked) {
-        return run(method, clone, called, args, count, keywords);
+        return run(method, clone, called, args, count, keywords, print);
     }
     PyObject *expected = check_before(called, method->name, args, count, keywords);
     return expected == NULL
                ? NULL
-               : check_after(expected, run(method, clone, called, args, count, keywords));
+               : check_after(expected, run(method, clone, called, args, count, keywords, print));
 }
 
 static PyObject *reduce(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)

@@ -112,21 +112,14 @@ bool reduction_arguments_read(struct reduction_arguments *arguments,
     return mark_axes(arguments, options[AXIS]);
 }
 
-bool reduction_arguments_convert_masked(PyArrayObject *array, PyObject *const *values,
-                                        PyObject *keywords)
+bool reduction_arguments_name_mask(PyObject *keywords)
 {
     const Py_ssize_t count = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
-    bool is_masked = false, is_converted = false;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *name = PyTuple_GET_ITEM(keywords, i), *value = values[i];
-        if (name == option_names[WHERE]) {
-            is_masked = value != Py_True;
-        } else if (name == option_names[DTYPE] && value != Py_None) {
-            const int number = dtype_asked_for(value);
-            is_converted = number >= 0 && number != PyArray_TYPE(array);
-        }
+    bool name = false;
+    for (Py_ssize_t i = 0; i < count && !name; i++) {
+        name = PyTuple_GET_ITEM(keywords, i) == option_names[WHERE];
     }
-    return is_masked && is_converted;
+    return name;
 }
 
 int reduction_arguments_type(const struct reduction_arguments *arguments, int usual)

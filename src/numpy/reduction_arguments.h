@@ -27,9 +27,7 @@ bool reduction_arguments_read(struct reduction_arguments *arguments,
                               enum reduction_arguments_known known, PyObject *const *args,
                               Py_ssize_t count, PyObject *keywords);
 
-/* Whether keywords ask for a mask and for another dtype than the array's, which no kernel does together. */
-bool reduction_arguments_convert_masked(PyArrayObject *array, PyObject *const *values,
-                                        PyObject *keywords);
+bool reduction_arguments_name_mask(PyObject *keywords);
 
 /* The type number that dtype= asks for, `usual` if it is not given, -1 if it has metadata or another byte
  * order, or if it is wrong: NumPy says so. */
