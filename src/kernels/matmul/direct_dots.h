@@ -161,10 +161,26 @@ INLINE bool reads_in_order(const struct product *x)
            labs(x->a.row_step) >= row;
 }
 
-NOINLINE void dots_in_order(const struct product *x)
+NOINLINE void dots_in_order(const struct product *matrices)
 {
-    for (ptrdiff_t row = 0; row < x->m; row++) {
-        dots_blocks(x, row, 1, x->a.column_step, x->b.row_step, false);
+    const struct product x = *matrices; /* stores to c, bytes, could alias the struct */
+    for (ptrdiff_t row = 0; row < x.m; row++) {
+        const char *b = x.b.data;
+        char *c = x.c.data + row * x.c.row_step;
+        for (ptrdiff_t column = 0; column < x.n; column++) {
+            const char *a = x.a.data + row * x.a.row_step, *factor = b;
+            wide sum = 0;
+#pragma GCC unroll 4
+            for (ptrdiff_t left = x.k; left > 0; left--) {
+                ONE_BY_ONE(a);
+                sum = add_to_dot(sum, *(const element *)a, *(const element *)factor);
+                a += x.a.column_step;
+                factor += x.b.row_step;
+            }
+            *(element *)c = (element)sum;
+            b += x.b.column_step;
+            c += x.c.column_step;
+        }
     }
 }
 
