@@ -22,6 +22,7 @@ METHOD_OUTER = {1: 1.7, 2: 2.5}
 HALF_SUM = {1: 20.0, 2: 20.0}
 AXIS_SUM = {1: 1.2, 2: 1.8, 16: 8.0}
 FRESH = {2: 1.7, 16: 5.0}
+REPEATED = {1: 2.0}
 CONVERTED = {1: 1.8, 2: 2.5, 16: 12.0}
 CONVERTED_FRESH = {1: 1.4, 2: 1.8, 16: 6.0}
 SEGMENTS = {1: 1.2, 2: 1.7, 16: 7.0}
@@ -165,6 +166,8 @@ def _all():
         for output in ("out=", "new"):
             yield Case("add", "contiguous", "d", (n,), output, SHORT)
     yield Case("add", "array, scalar", "d", (10**6,))
+    for op, dtype in (("maximum", "b"), ("maximum", "i"), ("logical_and", "?")):
+        yield Case(op, "array, scalar", dtype, (10**5,), targets=REPEATED)
     yield Case("add", "(n,m), (m,)", "d", (10000, 100), targets=ROWS)
     yield Case("add", "(n,1), (1,m)", "d", (1000, 1000), targets=OUTER)
     yield Case("add", "a[::2], b[::2]", "d", (500, 1000), targets=SLICES)

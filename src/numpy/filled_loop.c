@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Of fewer elements, writing an input out takes as long as is gained. `python benchmarks/compare.py --match maximum` */
+/* Of fewer elements, writing an input out takes as long as is gained. `python benchmarks/compare.py --match scalar` */
 enum { LEAST_FILLED = 32, FILLED_BYTES = 1024 };
 
 /* The same item in all bytes. */
