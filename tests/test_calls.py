@@ -434,6 +434,18 @@ def test_repeated_inputs_are_written_out(name, kind):
         assert same_bits(a, x[:n])
 
 
+@pytest.mark.parametrize("kinds", ["ff", "dd", "ed", "fd", "id"])
+def test_repeated_angles_are_written_out(kinds):
+    rng = np.random.default_rng(ord(kinds[0]))
+    for n in (5, 31, 32, 33, 129, 1000):
+        a, b = (rng.integers(-50, 50, 2 * n).astype(kind) for kind in kinds)
+        b[:: n // 3 + 1] = rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan], len(b[:: n // 3 + 1]))
+        for x in (b[:n], b[::2], b[n - 1 :: -1]):
+            for one in (a[0], a[3:4], np.broadcast_to(a[5:6], n)):
+                for inputs in ((one, x), (x, one)):
+                    assert same_bits(nc.arctan2(*inputs), np.arctan2(*inputs))
+
+
 @pytest.mark.parametrize("dtype", ["d", float, np.float64, np.dtype("d")])
 def test_dtype_that_changes_nothing(dtype, short_calls):
     a = np.arange(12.0).reshape(3, 4)

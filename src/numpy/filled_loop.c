@@ -60,22 +60,28 @@ static bool is_listed(const char *const names[], const char *name)
     return is;
 }
 
-void filled_loop_use(struct loop *loop, const char *op, const char types[])
+/* Whether the loop takes longer for a repeated input, and gives the same bits for a contiguous one. */
+static bool gains(const struct elementwise *engine, const char *op, int type)
 {
-    static const char *const of_integers[] = {"maximum", "minimum", "fmax", "fmin", NULL};
     static const char *const of_bools[] = {"logical_and", "logical_or", "bitwise_and", "bitwise_or",
                                            "add",         "multiply",   "maximum",     "minimum",
                                            "fmax",        "fmin",       NULL};
-    const bool is_bool = types[0] == NPY_BOOL;
-    const bool suits = loop->engine.inputs == 2 && loop->engine.operands == 3 &&
-                       loop->engine.kernel == NULL && types[1] == types[0] &&
-                       types[2] == types[0] && dtype_is_integer(types[0]) &&
-                       dtype_of(types[0]).size <= sizeof(int32_t) &&
-                       is_listed(is_bool ? of_bools : of_integers, op);
-    if (suits) {
-        loop->numpys = (PyUFuncGenericFunction)loop->engine.function;
-        loop->numpys_data = loop->engine.function_data;
-        loop->engine.function = (inner_loop *)run;
-        loop->engine.function_data = loop;
+    static const char *const of_integers[] = {"maximum", "minimum", "fmax", "fmin", NULL};
+    static const char *const of_floats[] = {"arctan2", NULL};
+    return type == NPY_BOOL ? is_listed(of_bools, op)
+           : dtype_is_integer(type)
+               ? dtype_of(type).size <= sizeof(int32_t) && is_listed(of_integers, op)
+               : engine->same_bits == SAME_FORWARD && is_listed(of_floats, op);
+}
+
+void filled_loop_use(struct loop *loop, const char *op, const char types[])
+{
+    struct elementwise *engine = &loop->engine;
+    if (engine->inputs == 2 && engine->operands == 3 && engine->kernel == NULL &&
+        types[1] == types[0] && types[2] == types[0] && gains(engine, op, types[0])) {
+        loop->numpys = (PyUFuncGenericFunction)engine->function;
+        loop->numpys_data = engine->function_data;
+        engine->function = (inner_loop *)run;
+        engine->function_data = loop;
     }
 }

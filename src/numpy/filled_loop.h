@@ -1,5 +1,6 @@
-/* NumPy's inner loops that have vectors for contiguous inputs only: `maximum` and the like of integers, and logical
- * ones of bools. An input that is repeated, as in maximum(x, 0), is written out for them, a few cache lines at a time. */
+/* NumPy's inner loops that have vectors for contiguous inputs only: `maximum` and the like of integers, logical ones of
+ * bools, and arctan2. An input that is repeated, as in maximum(x, 0), is written out for them, a few cache lines at a
+ * time. */
 #ifndef NUMC_FILLED_LOOP_H
 #define NUMC_FILLED_LOOP_H
 
