@@ -326,10 +326,10 @@ static void row_of_any(const struct product *x, const char *a, char *c)
     }
 }
 
-/* ---- contiguous columns, or dots ---- */
+/* ---- columns together, or dots ---- */
 
-/* All rows of up to 64 columns. A branch on elements of a would be a guess. The first k, which mostly
- * decide, are packed once for all rows, as far as one needs them. */
+/* All rows of up to 64 columns. A branch on elements of a would be a guess. The first k, which mostly decide, are packed
+ * once for all rows, as far as one needs them. */
 INLINE void or_of_rows(const struct product *x, ptrdiff_t b_step, ptrdiff_t column,
                        ptrdiff_t columns)
 {
@@ -473,13 +473,13 @@ INLINE void direct_one(const struct product *x)
         }
         return;
     }
-    if (x->m > MOST_DOT_ROWS && x->n >= 8) {
+    const bool is_contiguous = x->a.column_step == 1 && x->b.row_step == 1;
+    if (x->m > MOST_DOT_ROWS && x->n >= 8 && !is_contiguous) {
         for (ptrdiff_t column = 0; column < x->n; column += 64) {
             or_of_rows(x, x->b.column_step, column, at_most_64(x->n - column));
         }
         return;
     }
-    const bool is_contiguous = x->a.column_step == 1 && x->b.row_step == 1;
     const bool is_narrow = x->b.column_step == 1 && x->n > 1;
     if (x->n <= FEW_COLUMNS && !is_narrow && !is_contiguous) {
         rows_of_few(x);
