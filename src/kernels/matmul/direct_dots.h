@@ -7,7 +7,7 @@
 enum { DOT_ROWS = 4, DOT_SHORT = 8, DOT_VECTORS = 16 };
 /* Rows that are shorter, of more bytes in all, are read in the order in which they lie in memory.
  * `python benchmarks/random_calls.py` */
-enum { IN_ORDER_BELOW_ROW_BYTES = 4096, IN_ORDER_FROM_BYTES = 65536 };
+enum { IN_ORDER_BELOW_ROW_BYTES = 4096, IN_ORDER_FROM_BYTES = 65536, PAGE_BYTES = 4096 };
 /* Whether an addition to a sum takes longer than the multiplication beside it. */
 #if defined(FUSED)
 enum { SUMS_WAIT = true };
@@ -153,12 +153,14 @@ NOINLINE void dots_of_any_rows(const struct product *x)
     dots_of_rows(x, x->a.column_step, x->b.row_step, false);
 }
 
-/* Whether the processor would have to read ahead in several short rows at once. */
+/* Whether the processor would have to read ahead in several short rows at once, or from several lines of each page. */
 INLINE bool reads_in_order(const struct product *x)
 {
-    const ptrdiff_t row = x->k * labs(x->a.column_step);
-    return !SUMS_WAIT && row < IN_ORDER_BELOW_ROW_BYTES && row * x->m >= IN_ORDER_FROM_BYTES &&
-           labs(x->a.row_step) >= row;
+    const ptrdiff_t step = labs(x->a.column_step), row = x->k * step;
+    const bool are_short = row < IN_ORDER_BELOW_ROW_BYTES && row * x->m >= IN_ORDER_FROM_BYTES &&
+                           labs(x->a.row_step) >= row;
+    const bool are_apart = step >= PAGE_BYTES && labs(x->a.row_step) >= LINE_BYTES;
+    return !SUMS_WAIT && (are_short || are_apart);
 }
 
 NOINLINE void dots_in_order(const struct product *matrices)
