@@ -275,7 +275,7 @@ def test_few_elements_of_one_line(name, pair, policy, request):
         request.getfixturevalue(policy)
     rng = np.random.default_rng(ord(pair[0]))
     ours, theirs = getattr(nc, name), getattr(np, name)
-    for n in 2, 7, 32, 101, 500:
+    for n in 2, 7, 32, 101, 256, 500:
         a = rng.integers(0, 3, n).astype(pair[0])
         parts = rng.choice([0.0, -0.0, 1.25, -0.3, np.nan, -np.nan], (2, 5 * n))
         parts[:, rng.random(5 * n) < 0.5] += rng.normal()

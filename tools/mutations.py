@@ -342,8 +342,8 @@ MUTATIONS = {
     ),
     "repeated inputs that are written out": (
         "src/numpy/filled_loop.c",
-        "fill(filled, Py_MIN(n, most) * size, args[repeated], size);",
-        "fill(filled, Py_MIN(n, most) * size - 8, args[repeated], size);",
+        "(size_t)Py_MIN(n, most), filled);",
+        "(size_t)Py_MIN(n, most) - sizeof(uint64_t) / (size_t)size, filled);",
     ),
     "ends of mixed rows": (
         "src/kernels/elementwise/mixed_template.h",

@@ -169,7 +169,7 @@ static bool lacks_kernel(const struct call_table *table, PyObject *const *args)
     return lacks;
 }
 
-static bool names_mask(PyObject *keywords)
+bool call_names_mask(PyObject *keywords)
 {
     bool names = false;
     for (Py_ssize_t i = 0; keywords != NULL && i < PyTuple_GET_SIZE(keywords) && !names; i++) {
@@ -186,7 +186,7 @@ static __attribute__((noinline)) bool gains_by_original(const struct call_table 
 {
     const Py_ssize_t named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
     const bool by_threads = threads_limit().threads > 1;
-    const bool is_masked = names_mask(keywords);
+    const bool is_masked = call_names_mask(keywords);
     bool has_others = false;
     for (Py_ssize_t i = 0; i < named; i++) {
         has_others = has_others || PyTuple_GET_ITEM(keywords, i) != out_keyword;
@@ -216,8 +216,8 @@ static __attribute__((noinline)) bool call_unusually(struct ufunc_call *call, Py
     struct call_table *table = (struct call_table *)call->table;
     const Py_ssize_t named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
     const Py_ssize_t all = PyVectorcall_NARGS(count) + named;
-    const npy_intp largest = has_mask ? operands_largest(args, all) : LEAST_MASKED_ELEMENTS;
-    if (largest < LEAST_MASKED_ELEMENTS) {
+    const npy_intp largest = has_mask ? operands_largest(args, all) : 0;
+    if (has_mask && largest < LEAST_MASKED_ELEMENTS) {
         return false; /* which NumPy computes in less time */
     }
     const uint32_t print = refused_print(args, all, keywords);
@@ -244,7 +244,7 @@ bool call_directly(const struct call_table *table, PyObject *const *args, size_t
     call.table = table;
     call.row = NULL;
     call.is_resolved = false;
-    const bool has_mask = names_mask(keywords);
+    const bool has_mask = call_names_mask(keywords);
     if (has_mask || !read_operands(&call, args, count, keywords)) {
         return call_unusually(&call, args, count, keywords, has_mask, result);
     }

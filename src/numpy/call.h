@@ -11,6 +11,9 @@ struct call_table;
 /* Called once, at import. -1 with an exception. */
 int call_initialize(void);
 
+/* Whether `where=` is among the keywords, or NULL, of a call or a method. */
+bool call_names_mask(PyObject *keywords);
+
 /* Makes a vectorcall, if it needs none of NumPy's machinery. False: nothing was done, NumPy has to;
  * otherwise *result is the array, or NULL with an exception. */
 bool call_directly(const struct call_table *table, PyObject *const *args, size_t count,

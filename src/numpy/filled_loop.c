@@ -2,25 +2,12 @@
 
 #include "dtypes.h"
 
-#include "kernels/vector.h"
+#include "kernels/copy/repeat_item.h"
 
 #include <string.h>
 
 /* Of fewer elements, writing an input out takes as long as is gained. `python benchmarks/compare.py --match scalar` */
 enum { LEAST_FILLED = 32, FILLED_BYTES = 1024 };
-
-/* The same item in all bytes. */
-static void fill(char *to, npy_intp bytes, const char *item, npy_intp size)
-{
-    uint64_t word = 0;
-    memcpy(&word, item, (size_t)size);
-    for (npy_intp filled = size; filled < (npy_intp)sizeof word; filled *= 2) {
-        word |= word << 8 * filled;
-    }
-    for (npy_intp at = 0; at < bytes; at += (npy_intp)sizeof word) {
-        memcpy(to + at, &word, sizeof word);
-    }
-}
 
 /* In a frame of its own: short calls need no room on the stack. */
 static __attribute__((noinline)) void run_filled(const struct loop *loop, char **args, npy_intp n,
@@ -29,7 +16,7 @@ static __attribute__((noinline)) void run_filled(const struct loop *loop, char *
     const npy_intp size = (npy_intp)loop->engine.item_size[0], most = FILLED_BYTES / size;
     const npy_intp step[] = {size, size, (npy_intp)loop->engine.item_size[2]};
     _Alignas(LINE_BYTES) char filled[FILLED_BYTES];
-    fill(filled, Py_MIN(n, most) * size, args[repeated], size);
+    repeat_item(args[repeated], (size_t)size, (size_t)Py_MIN(n, most), filled);
     for (npy_intp done = 0, count; done < n; done += count) {
         count = Py_MIN(n - done, most);
         char *data[] = {args[0] + done * size, args[1] + done * size, args[2] + done * step[2]};

@@ -3,6 +3,7 @@
 #include "methods.h"
 
 #include "accumulate_call.h"
+#include "call.h"
 #include "check.h"
 #include "clone.h"
 #include "loop_reduction.h"
@@ -223,7 +224,7 @@ static bool is_short(const struct method *method, PyObject *clone, PyObject *cal
     }
     bool is_numpys =
         method != &method_reduce || reduction_is_short(clone_reduction_op(clone), array);
-    if (!is_numpys && reduction_arguments_name_mask(keywords)) {
+    if (!is_numpys && call_names_mask(keywords)) {
         *print = refused_print(args, count + PyTuple_GET_SIZE(keywords), keywords);
         is_numpys = refused_before(clone_refused_reductions(clone), *print);
     }

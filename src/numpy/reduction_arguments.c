@@ -112,16 +112,6 @@ bool reduction_arguments_read(struct reduction_arguments *arguments,
     return mark_axes(arguments, options[AXIS]);
 }
 
-bool reduction_arguments_name_mask(PyObject *keywords)
-{
-    const Py_ssize_t count = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
-    bool name = false;
-    for (Py_ssize_t i = 0; i < count && !name; i++) {
-        name = PyTuple_GET_ITEM(keywords, i) == option_names[WHERE];
-    }
-    return name;
-}
-
 int reduction_arguments_type(const struct reduction_arguments *arguments, int usual)
 {
     PyArray_Descr *descr;

@@ -27,8 +27,6 @@ bool reduction_arguments_read(struct reduction_arguments *arguments,
                               enum reduction_arguments_known known, PyObject *const *args,
                               Py_ssize_t count, PyObject *keywords);
 
-bool reduction_arguments_name_mask(PyObject *keywords);
-
 /* The type number that dtype= asks for, `usual` if it is not given, -1 if it has metadata or another byte
  * order, or if it is wrong: NumPy says so. */
 int reduction_arguments_type(const struct reduction_arguments *arguments, int usual);

@@ -1,4 +1,6 @@
 /* Quotients of integers, converted where they are divided: the divider is what holds them up. */
+#include "kernels/copy/repeat_item.h"
+
 enum { QUOTIENTS = 32 }; /* of a block: compilers turn fewer bytes into worse code */
 
 typedef void divide_block(const char *a, const char *b, double *quotients, ptrdiff_t n);
@@ -46,19 +48,6 @@ INLINE ptrdiff_t divide_fours(const char *a, const char *b, double *quotients, p
 #else
 #define divide_fours(a, b, quotients, n, kind, size) 0
 #endif
-
-/* An item of up to 8 bytes, so often that it fills words. */
-INLINE void repeat_item(const char *from, size_t size, size_t times, char *to)
-{
-    uint64_t word = 0;
-    memcpy(&word, from, size);
-    for (size_t bytes = size; bytes < sizeof word; bytes *= 2) {
-        word |= word << 8 * bytes;
-    }
-    for (size_t at = 0; at < times * size; at += sizeof word) {
-        memcpy(to + at, &word, sizeof word);
-    }
-}
 
 /* Inlined with constant functions. `step`: of the elements of a and b, 0 where one block of them is repeated; `count`:
  * the elements of a first block, to where lines of the output begin. */
