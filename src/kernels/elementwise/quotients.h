@@ -50,20 +50,26 @@ INLINE ptrdiff_t divide_fours(const char *a, const char *b, double *quotients, p
 #endif
 
 /* Inlined with constant functions. `step`: of the elements of a and b, 0 where one block of them is repeated; `count`:
- * the elements of a first block, to where lines of the output begin. */
-INLINE void divide_blocks(divide_block *block, const char *const in[], const ptrdiff_t step[],
-                          char *out, ptrdiff_t out_step, ptrdiff_t n, ptrdiff_t count, bool stream)
+ * the elements of a first block, to where lines of the output begin. Few quotients are written where they belong, but
+ * for those of elements that may lie there themselves. */
+INLINE void divide_blocks(divide_block *block, size_t size, const char *const in[],
+                          const ptrdiff_t step[], char *out, ptrdiff_t out_step, ptrdiff_t n,
+                          ptrdiff_t count, bool stream)
 {
+    const bool writes_few = size < sizeof(double) && out_step == sizeof(double);
     _Alignas(VECTOR_BYTES) double quotients[QUOTIENTS];
     const char *a = in[0], *b = in[1];
     for (; n > 0; n -= count, count = QUOTIENTS) {
         count = n < count ? n : count;
         if (count == QUOTIENTS) { /* a constant */
             block(a, b, quotients, QUOTIENTS);
+            store_quotients(quotients, out, out_step, QUOTIENTS, stream);
+        } else if (writes_few) {
+            block(a, b, (double *)out, count);
         } else {
             block(a, b, quotients, count);
+            store_quotients(quotients, out, out_step, count, stream);
         }
-        store_quotients(quotients, out, out_step, count, stream);
         a += count * step[0];
         b += count * step[1];
         out += count * out_step;
@@ -91,7 +97,7 @@ INLINE void divide(divide_block *block, size_t size, char *const data[], const p
         }
     }
     if (!gathers) {
-        divide_blocks(block, in, in_step, data[2], step[2], n, first, stream);
+        divide_blocks(block, size, in, in_step, data[2], step[2], n, first, stream);
         return;
     }
     for (ptrdiff_t done = 0, count; done < n; done += count, first = QUOTIENTS) {
@@ -106,7 +112,8 @@ INLINE void divide(divide_block *block, size_t size, char *const data[], const p
                 in[i] = gathered[i];
             }
         }
-        divide_blocks(block, in, in_step, data[2] + done * step[2], step[2], count, first, stream);
+        divide_blocks(block, size, in, in_step, data[2] + done * step[2], step[2], count, first,
+                      stream);
     }
 }
 

@@ -180,11 +180,11 @@ INLINE sum sum_descending_leaf(const char *data, ptrdiff_t n)
 
 /* Eight running sums of a leaf's strided elements in scalar registers: filling vectors costs more. Some hardware does not
  * look far enough ahead of small steps: Zen 1 took 1.3 times as long from memory. */
-enum { AHEAD = 160 };
+enum { AHEAD = 512 / sizeof(stored) };
 SCALAR static sum sum_strided_leaf(const char *data, ptrdiff_t step, ptrdiff_t n)
 {
     const ptrdiff_t second = step, third = 2 * step, fourth = 3 * step;
-    const ptrdiff_t ahead = magnitude(SUMS * step) <= LINE_BYTES ? AHEAD * step : 0;
+    const ptrdiff_t ahead = AHEAD * step;
     const char *half = data + 4 * step;
     accumulator a = load_part(data), b = load_part(data + second), c = load_part(data + third),
                 d = load_part(data + fourth);
