@@ -54,9 +54,16 @@ enum {
 
 INLINE void compute_rows(const struct product *x, ptrdiff_t row, int rows, int vectors)
 {
-    const ptrdiff_t end = x->n * (ptrdiff_t)sizeof(element);
+    const ptrdiff_t end = x->n * (ptrdiff_t)sizeof(element), width = vectors * WIDEST;
     ptrdiff_t at = 0;
-    for (; at + vectors * WIDEST <= end; at += vectors * WIDEST) {
+    for (; at + width <= end; at += width) {
+        for (int r = 0; r < rows;
+             r++) { /* of short bursts in each row, hardware fetches none ahead */
+            const char *const next = x->c.data + (row + r) * x->c.row_step + at + width;
+            for (ptrdiff_t line = 0; line < width; line += LINE_BYTES) {
+                __builtin_prefetch(next + line, 1);
+            }
+        }
         JOIN(block, WIDEST)(x, row, at, rows, vectors, (vectors - 1) * WIDEST);
     }
     JOIN(compute_rest, WIDEST)(x, row, at, rows);
@@ -127,12 +134,30 @@ static void compute_by_vectors(const struct product *x)
     }
 }
 
+/* Columns whose rows of b stay in the first-level cache for all rows of c: whole blocks of any shape. */
+enum { STRIP_BYTES = 1536 };
+
+static void compute_in_strips(const struct product *x)
+{
+    const ptrdiff_t columns = STRIP_BYTES / sizeof(element);
+    struct product rest = *x;
+    while (rest.n >= 2 * columns) {
+        struct product strip = rest;
+        strip.n = columns;
+        compute_by_vectors(&strip);
+        rest.n -= columns;
+        rest.b.data += STRIP_BYTES;
+        rest.c.data += STRIP_BYTES;
+    }
+    compute_by_vectors(&rest);
+}
+
 static void compute_directly(const struct product *x)
 {
     const ptrdiff_t size = sizeof(element);
     if (x->b.column_step == size && x->c.column_step == size && x->n > 1 &&
         x->n * size >= NARROWEST) {
-        compute_by_vectors(x);
+        compute_in_strips(x);
     } else {
         compute_by_dots(x);
     }
