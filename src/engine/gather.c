@@ -1,12 +1,12 @@
 #include "gather.h"
 
 #include "kernels/copy/copy_items.h"
+#include "kernels/copy/tile_pack.h"
 #include "kernels/sizes.h"
 #include "reduction_cutoffs.h"
 
-/* Rows of fewer items are copied across: the first item of each row, then the second. By `python
- * benchmarks/random_calls.py`: a row of its own is one call of memcpy(), or of a conversion. */
-enum { SHORT_ROW = 10, SHORT_CONVERTED_ROW = 17 };
+/* Longer rows are copied or converted one by one. */
+enum { SHORT_ROW_BYTES = 256 };
 
 bool axes_join(struct axes *axes, struct axis next)
 {
@@ -60,17 +60,8 @@ size_t gather_bytes(const struct conversion *conversion, ptrdiff_t n)
     return whole_lines((size_t)n * conversion->to_size);
 }
 
-/* Short rows, `next` bytes apart, to contiguous items. */
-static void copy_short_rows(size_t size, struct axis row, ptrdiff_t next, ptrdiff_t rows,
-                            const char *from, char *to)
-{
-    for (ptrdiff_t i = 0; i < row.n; i++) {
-        copy_items(size, to + i * (ptrdiff_t)size, row.n * (ptrdiff_t)size, from + i * row.step,
-                   next, rows);
-    }
-}
-
-/* In pieces, which stay in the first-level cache until their last column is copied. */
+/* A conversion of so few items takes longer than to pack them: by `python benchmarks/random_calls.py`. In pieces, which
+ * stay in the first-level cache. */
 static void gather_short_rows(const struct conversion *conversion, struct axis row,
                               struct axis rows, const char *from, char *to)
 {
@@ -80,11 +71,11 @@ static void gather_short_rows(const struct conversion *conversion, struct axis r
     for (ptrdiff_t done = 0, count; done < rows.n; done += count) {
         const char *const first = from + done * rows.step;
         count = size_min(rows.n - done, REDUCTION_PIECE_BYTES / (row.n * size));
+        const struct tile tile = {first, count, row.n, rows.step, row.step};
         if (conversion->convert == NULL) {
-            copy_short_rows(conversion->from_size, row, rows.step, count, first,
-                            to + done * to_row);
+            tile_pack(conversion->from_size, &tile, to + done * to_row);
         } else {
-            copy_short_rows(conversion->from_size, row, rows.step, count, first, piece);
+            tile_pack(conversion->from_size, &tile, piece);
             conversion->convert(piece, size, to + done * to_row, count * row.n, false);
         }
     }
@@ -103,8 +94,7 @@ static void gather_from(const struct conversion *conversion, const struct axes *
                    axis.n);
         return;
     }
-    if (count == 2 &&
-        axes->axis[0].n < (conversion->convert != NULL ? SHORT_CONVERTED_ROW : SHORT_ROW)) {
+    if (count == 2 && axes->axis[0].n * (ptrdiff_t)conversion->from_size <= SHORT_ROW_BYTES) {
         gather_short_rows(conversion, axes->axis[0], axis, from, to);
         return;
     }
