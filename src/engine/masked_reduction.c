@@ -13,7 +13,8 @@
 enum {
     MOST_SUM_BYTES = 16, /* of one sum */
     COLUMN_BYTES = 4096, /* of a piece of rows, and of the sums of its columns */
-    MOST_SEEN = 512,     /* bools of which runs are counted */
+    MOST_SEEN = 512,     /* bools of which runs are counted, */
+    ROWS_BY_RUNS = 8,    /* in one of so many rows */
     RUN_BLOCK = 8192,    /* elements whose runs a thread sums at a time */
     ROUND_BLOCKS = 64,   /* blocks whose sums are in memory */
 };
@@ -268,11 +269,17 @@ static void run_short_results(const struct masked_split *split, ptrdiff_t block)
 static void add_runs(const struct reduction_kernel *kernel, const char *from, ptrdiff_t step,
                      const char *mask, ptrdiff_t mask_step, ptrdiff_t n, char *sums)
 {
+    const bool is_sum = kernel->sum_size == kernel->item_size; /* each element, as it is stored */
     ptrdiff_t first = find_bool_from(true, mask, mask_step, 0, n);
     while (first < n) {
         const ptrdiff_t end = find_bool_from(false, mask, mask_step, first, n);
-        kernel->reduce_rows(kernel, from + first * step, 0, 1, step, end - first, false, true,
-                            sums + (size_t)first * kernel->sum_size);
+        char *const to = sums + (size_t)first * kernel->sum_size;
+        if (is_sum && end - first == 1) {
+            kernel->combine(kernel, to, from + first * step, kernel->sum_size);
+        } else {
+            kernel->reduce_rows(kernel, from + first * step, 0, 1, step, end - first, false, true,
+                                to);
+        }
         first = find_bool_from(true, mask, mask_step, end, n);
     }
 }
@@ -284,7 +291,33 @@ static bool may_sum_in_place(const struct reduction *reduction)
     return size == reduction->out_size && fastest(&reduction->kept).out_step == (ptrdiff_t)size;
 }
 
-/* Some rows of columns, by runs of true elements if the begin of the first row has few of them. */
+/* Whether the begin of a row of columns has few runs of true elements. */
+static bool row_has_few_runs(const struct masked_split *split, const struct columns *columns,
+                             ptrdiff_t row)
+{
+    const struct masked_reduction *masked = split->masked;
+    const char *data = columns->data + offset_of(&split->reduced, 0, row, false);
+    const ptrdiff_t seen = size_min(columns->n, MOST_SEEN);
+    const ptrdiff_t runs =
+        count_true(mask_of(masked, data), mask_step_of(masked, columns->step), seen).runs;
+    return runs * REDUCTION_MASKED_RUN_BYTES <
+           bytes_of_lines(seen, masked->reduction.kernel->item_size, columns->step);
+}
+
+/* Some rows of columns, by runs of true elements. */
+static void add_rows_by_runs(const struct masked_split *split, const struct columns *columns,
+                             ptrdiff_t row, ptrdiff_t rows, char *sums)
+{
+    const struct masked_reduction *masked = split->masked;
+    const ptrdiff_t step = columns->step, mask_step = mask_step_of(masked, step);
+    for (ptrdiff_t i = row; i < row + rows; i++) {
+        const char *from = columns->data + offset_of(&split->reduced, 0, i, false);
+        add_runs(masked->reduction.kernel, from, step, mask_of(masked, from), mask_step, columns->n,
+                 sums);
+    }
+}
+
+/* Some rows of columns, with neutral elements for what is masked. */
 static void add_rows(const struct masked_split *split, const struct columns *columns, ptrdiff_t row,
                      ptrdiff_t rows, char *sums)
 {
@@ -292,16 +325,6 @@ static void add_rows(const struct masked_split *split, const struct columns *col
     const struct reduction_kernel *kernel = masked->reduction.kernel;
     const ptrdiff_t item = (ptrdiff_t)kernel->item_size, n = columns->n, step = columns->step;
     const ptrdiff_t mask_step = mask_step_of(masked, step), most = COLUMN_BYTES / item;
-    const char *data = columns->data + offset_of(&split->reduced, 0, row, false);
-    const ptrdiff_t seen = size_min(n, MOST_SEEN);
-    if (count_true(mask_of(masked, data), mask_step, seen).runs * REDUCTION_MASKED_RUN_BYTES <
-        bytes_of_lines(seen, kernel->item_size, step)) {
-        for (ptrdiff_t i = row; i < row + rows; i++) {
-            const char *from = columns->data + offset_of(&split->reduced, 0, i, false);
-            add_runs(kernel, from, step, mask_of(masked, from), mask_step, n, sums);
-        }
-        return;
-    }
     _Alignas(LINE_BYTES) char piece[COLUMN_BYTES];
     for (ptrdiff_t first = 0; first < n; first += most) {
         const ptrdiff_t width = size_min(most, n - first);
@@ -333,8 +356,10 @@ static void run_columns(const struct masked_split *split, ptrdiff_t block)
         kernel->reduce_rows(kernel, in_order ? columns.out : split->masked->neutral, 0, 1,
                             in_order ? columns.out_step : 0, n, false, false, sums);
     }
-    for (ptrdiff_t row = all * cut / split->cuts; row < end; row += most) {
-        add_rows(split, &columns, row, size_min(most, end - row), sums);
+    for (ptrdiff_t row = all * cut / split->cuts, rows; row < end; row += rows) {
+        const bool by_runs = row_has_few_runs(split, &columns, row);
+        rows = size_min(by_runs ? size_max(most, ROWS_BY_RUNS) : most, end - row);
+        (by_runs ? add_rows_by_runs : add_rows)(split, &columns, row, rows, sums);
     }
     if (split->cuts > 1) {
         memcpy(partials_of(split, block), sums, (size_t)n * kernel->sum_size);
@@ -517,7 +542,7 @@ bool masked_reduction_compute(const struct masked_reduction *masked)
     const struct reduction *reduction = &masked->reduction;
     const struct reduction_kernel *kernel = reduction->kernel;
     const int threads = reduction->threads;
-    const ptrdiff_t wanted = (ptrdiff_t)threads * REDUCTION_BLOCKS_PER_THREAD;
+    const ptrdiff_t wanted = threads > 1 ? (ptrdiff_t)threads * REDUCTION_BLOCKS_PER_THREAD : 1;
     const bool by_columns = reduction->inner.count == 0;
     struct masked_split split = {.masked = masked, .columns = 1, .cuts = 1};
     axes_append(&split.reduced, &reduction->inner);
