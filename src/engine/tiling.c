@@ -211,7 +211,8 @@ static bool choose_packed(struct tiling *tiling, bool may_pack)
     return across;
 }
 
-/* Of joined rows, inputs are packed that are not as contiguous, unless they are one element. */
+/* Of joined rows, inputs are packed that are not as contiguous, unless they are one element. NumPy's loops read those of
+ * one step as they lie, which they get from NumPy, too. */
 static void pack_what_is_apart(struct tiling *tiling)
 {
     const struct elementwise *loop = tiling->loop;
@@ -219,8 +220,9 @@ static void pack_what_is_apart(struct tiling *tiling)
     const struct nested_axis *plane = &nested->axis[nested->axes - TILE_AXES];
     const bool planes_join = tiling->planes > 1 && !tiling->planes_apart;
     for (int in = 0; in < nested_operands(loop, nested); in = nested_read_next(loop, in)) {
-        const bool is_apart = nested->convert[in] != NULL || !is_joined(nested, in) ||
-                              plane[2].step[in] != (ptrdiff_t)loop->item_size[in] ||
+        const bool is_strided =
+            loop->kernel != NULL && plane[2].step[in] != (ptrdiff_t)loop->item_size[in];
+        const bool is_apart = nested->convert[in] != NULL || !is_joined(nested, in) || is_strided ||
                               (planes_join && plane[0].step[in] != plane[1].n * plane[1].step[in]);
         const bool is_one = in < loop->inputs && plane[1].step[in] == 0 && plane[2].step[in] == 0 &&
                             (!planes_join || plane[0].step[in] == 0);
