@@ -220,8 +220,8 @@ static void pack_what_is_apart(struct tiling *tiling)
     const struct nested_axis *plane = &nested->axis[nested->axes - TILE_AXES];
     const bool planes_join = tiling->planes > 1 && !tiling->planes_apart;
     for (int in = 0; in < nested_operands(loop, nested); in = nested_read_next(loop, in)) {
-        const bool is_strided =
-            loop->kernel != NULL && plane[2].step[in] != (ptrdiff_t)loop->item_size[in];
+        const bool is_strided = (loop->kernel != NULL || in >= loop->inputs) &&
+                                plane[2].step[in] != (ptrdiff_t)loop->item_size[in];
         const bool is_apart = nested->convert[in] != NULL || !is_joined(nested, in) || is_strided ||
                               (planes_join && plane[0].step[in] != plane[1].n * plane[1].step[in]);
         const bool is_one = in < loop->inputs && plane[1].step[in] == 0 && plane[2].step[in] == 0 &&
