@@ -269,8 +269,9 @@ static void add_planes_apart(struct tiling *tiling, struct nested *nested, ptrdi
     if (apart >= 0 && tiling->planes < LEAST_PLANES_APART) {
         swap_axes(nested, apart, third);
         tiling->planes = size_min(nested->axis[third].n, MOST_PLANES_APART);
+        const ptrdiff_t elements = size_max(most, PLANES_APART_ELEMENTS);
         tiling->rows = size_max(
-            1, size_min(nested->axis[third + 1].n, most / (tiling->planes * tiling->columns)));
+            1, size_min(nested->axis[third + 1].n, elements / (tiling->planes * tiling->columns)));
         tiling->planes_apart = true;
     }
 }

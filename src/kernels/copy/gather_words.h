@@ -5,6 +5,9 @@
 #include "copy_items.h"
 #include "transpose.h"
 
+/* Items to prefetch ahead: the processor keeps few loads in flight among so many instructions. */
+enum { GATHER_AHEAD = 128 };
+
 INLINE quad32 load_32_bits(const char *from)
 {
     uint32_t item;
@@ -28,11 +31,13 @@ INLINE void gather_words(const char *from, ptrdiff_t step, size_t size, ptrdiff_
     ptrdiff_t k = 0;
     for (; size == sizeof(uint32_t) && k + 4 <= n; k += 4) {
         const quad32 quad = gather_quad(from + k * step, step);
+        __builtin_prefetch(from + (k + GATHER_AHEAD) * step);
         memcpy(gathered + k * (ptrdiff_t)size, &quad, sizeof quad);
     }
 #pragma GCC unroll 2
     for (; in_word > 1 && k + in_word <= n; k += in_word) {
         uint64_t word = 0;
+        __builtin_prefetch(from + (k + GATHER_AHEAD) * step);
 #pragma GCC unroll 8
         for (ptrdiff_t i = 0; i < in_word; i++) {
             uint64_t item = 0;
