@@ -137,7 +137,7 @@ static void compute_by_vectors(const struct product *x)
 /* Columns whose rows of b stay in the first-level cache for all rows of c: whole blocks of any shape. */
 enum { STRIP_BYTES = 1536 };
 
-static void compute_in_strips(const struct product *x)
+NOINLINE void compute_in_strips(const struct product *x)
 {
     const ptrdiff_t columns = STRIP_BYTES / sizeof(element);
     struct product rest = *x;
@@ -157,7 +157,7 @@ static void compute_directly(const struct product *x)
     const ptrdiff_t size = sizeof(element);
     if (x->b.column_step == size && x->c.column_step == size && x->n > 1 &&
         x->n * size >= NARROWEST) {
-        compute_in_strips(x);
+        (x->n * size < 2 * STRIP_BYTES ? compute_by_vectors : compute_in_strips)(x);
     } else {
         compute_by_dots(x);
     }
