@@ -542,3 +542,12 @@ def test_stacks_along_the_nearest_axis(dtype):
         a = np.asfortranarray(rng.integers(0, 100, shape).astype(dtype))
         b = np.asfortranarray(rng.integers(0, 100, (shape[0], shape[2], 2)).astype(dtype))
         np.testing.assert_array_equal(nc.matmul(a, b), np.matmul(a, b))
+
+
+@pytest.mark.parametrize("code", ALL)
+def test_stacks_of_wide_matrices(code):
+    rng = np.random.default_rng(4)
+    for m, k, n in [(5, 5, 967), (15, 2, 1531), (4, 7, 3333), (9, 3, 193), (7, 1, 6145)]:
+        a = rng.integers(0, 5, (3, m, k)).astype(code)
+        b = rng.integers(0, 5, (3, k, n + 3)).astype(code)[..., 3:]
+        np.testing.assert_array_equal(nc.matmul(a, b), np.matmul(a, b))

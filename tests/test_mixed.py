@@ -726,3 +726,20 @@ def test_masks_on_small_stacks():
     out, expected = np.zeros((2, 60_000))
     (result,) = in_thread_of_small_stack(lambda: [nc.multiply(x, 0.5, out=out, where=mask)])
     assert same_bits(result, np.multiply(x, 0.5, out=expected, where=mask))
+
+
+@pytest.mark.usefixtures("policy")
+@pytest.mark.parametrize("name", ["remainder", "gcd", "power", "maximum", "copysign", "hypot"])
+@pytest.mark.parametrize("pair", ["?I", "bl", "hd"])
+def test_loops_read_one_input_as_it_lies(name, pair):
+    """In one line, while the other one is converted in rows."""
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    if name == "gcd" and "d" in pair:
+        return
+    for shape in [(70, 53), (300, 7), (9, 30, 41)]:
+        a = abs(numbers(pair[0], shape))[::-1]
+        b = abs(numbers(pair[1], (*shape[:-1], 3 * shape[-1])))
+        for part in (b[..., ::3], b[..., 1 : 1 + shape[-1]], b[::-1, ..., ::-3]):
+            with np.errstate(all="ignore"):
+                assert same_bits(ours(a, part), theirs(a, part))
+                assert same_bits(ours(part, a), theirs(part, a))

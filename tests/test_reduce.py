@@ -932,3 +932,19 @@ def test_few_rows_of_columns_apart(dtype):
         for operand in (x[..., ::3], x[..., ::-2], x[:, ::-1, ::3]):
             ours = nc.add.reduce(operand, axis=1)
             assert same_numbers(ours, np.add.reduce(operand, axis=1))
+
+
+@pytest.mark.usefixtures("policy")
+@pytest.mark.parametrize("dtype", ["?", "int8", "uint16", "int32", "int64", "float32"])
+def test_converted_columns_apart(dtype):
+    rng = np.random.default_rng(8)
+    for shape in [(2, 282, 3), (3, 50, 20), (9, 7, 3), (2, 40, 90), (2, 5, 30, 2)]:
+        x = ((rng.random((*shape[:-1], shape[-1] + 3)) - 0.5) * 100).astype(dtype)
+        for operand in (x[..., 3:], x[::-1, :, :-3], x[:, ::2, 1:]):
+            for axis in (0, 1, (0, 1)):
+                keywords = {"axis": axis, "dtype": "float64"}
+                ours, theirs = (
+                    nc.add.reduce(operand, **keywords),
+                    np.add.reduce(operand, **keywords),
+                )
+                assert same_bits(ours, theirs)

@@ -2,7 +2,6 @@
  * matter, rows. */
 #include "reduction_columns.h"
 
-#include "kernels/copy/tile_pack.h"
 #include "kernels/sizes.h"
 #include "kernels/vector.h"
 #include "reduction_cutoffs.h"
@@ -152,7 +151,7 @@ static ptrdiff_t packed_rows(const struct reduction *reduction, ptrdiff_t row_by
                     fastest(&reduction->repeated).n);
 }
 
-/* Rows of several places are packed to one. */
+/* Rows of several places are packed to one, converted. */
 static void run_packed_columns(const struct reduction_split *split, ptrdiff_t block, char *scratch)
 {
     const struct reduction *reduction = split->reduction;
@@ -166,7 +165,7 @@ static void run_packed_columns(const struct reduction_split *split, ptrdiff_t bl
     const ptrdiff_t out = first * place.out_step + offset_of(&reduction->kept, 2, others, true);
     const char *data =
         reduction->data + first * place.step + offset_of(&reduction->kept, 2, others, false);
-    struct tile row = {data, places, axis.n, place.step, axis.step};
+    const struct axes row = {2, {axis, {places, place.step, 0}}};
     const bool follow = place.out_step == axis.n * axis.out_step;
     const bool in_place = follow && are_in_place(reduction);
     char *sums = in_place ? reduction->out + out : scratch;
@@ -175,11 +174,11 @@ static void run_packed_columns(const struct reduction_split *split, ptrdiff_t bl
     const ptrdiff_t most = packed_rows(reduction, split->places * axis.n * size);
     const ptrdiff_t times = size_from(&reduction->repeated, 1);
     for (ptrdiff_t i = 0; i < times; i++) {
-        row.data = data + offset_of(&reduction->repeated, 1, i, false);
+        const char *from = data + offset_of(&reduction->repeated, 1, i, false);
         for (ptrdiff_t k = 0, rows; k < repeated.n; k += rows) {
             rows = size_min(most, repeated.n - k);
-            for (ptrdiff_t r = 0; r < rows; r++, row.data += repeated.step) {
-                tile_pack(kernel->item_size, &row, packed + r * row_bytes);
+            for (ptrdiff_t r = 0; r < rows; r++, from += repeated.step) {
+                gather(&reduction->conversion, &row, from, packed + r * row_bytes);
             }
             kernel->reduce_rows(kernel, packed, row_bytes, rows, size, columns, false, i + k > 0,
                                 sums);
@@ -206,8 +205,8 @@ static bool packs_columns(const struct reduction *reduction)
     const struct axis axis = fastest(&reduction->kept);
     const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
     const ptrdiff_t rows = size_from(&reduction->repeated, 0);
-    return !kernel->zeros_tie && reduction->conversion.convert == NULL &&
-           reduction->kept.count > 1 && axis.step == size &&
+    return !kernel->zeros_tie && reduction->kept.count > 1 &&
+           axis.step == (ptrdiff_t)reduction->conversion.from_size &&
            axis.n * size < REDUCTION_PACKED_ROW_BYTES && rows > 1 &&
            (kernel->sums_are_results || rows * axis.n * size <= REDUCTION_PACKED_COLUMN_BYTES);
 }
