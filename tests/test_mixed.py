@@ -729,13 +729,18 @@ def test_masks_on_small_stacks():
 
 
 @pytest.mark.usefixtures("policy")
-@pytest.mark.parametrize("name", ["remainder", "gcd", "power", "maximum", "copysign", "hypot"])
-@pytest.mark.parametrize("pair", ["?I", "bl", "hd"])
+@pytest.mark.parametrize(
+    ("name", "pair"),
+    [("gcd", "?I"), ("gcd", "bl")]
+    + [
+        (name, pair)
+        for name in ("remainder", "power", "maximum", "copysign", "hypot")
+        for pair in ("?I", "bl", "hd")
+    ],
+)
 def test_loops_read_one_input_as_it_lies(name, pair):
     """In one line, while the other one is converted in rows."""
     ours, theirs = getattr(nc, name), getattr(np, name)
-    if name == "gcd" and "d" in pair:
-        return
     for shape in [(70, 53), (300, 7), (9, 30, 41)]:
         a = abs(numbers(pair[0], shape))[::-1]
         b = abs(numbers(pair[1], (*shape[:-1], 3 * shape[-1])))

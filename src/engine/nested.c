@@ -135,11 +135,10 @@ static void pack(const struct tiling *tiling, struct packed *packed, int in, con
     }
 }
 
-/* A short row of the output whose page is not that of the row before. */
-static void prefetch_output(const char *row, ptrdiff_t bytes)
+static void prefetch_lines(const char *from, ptrdiff_t bytes)
 {
     for (ptrdiff_t at = 0; at < bytes; at += LINE_BYTES) {
-        __builtin_prefetch(row + at, 1);
+        __builtin_prefetch(from + at);
     }
 }
 
@@ -151,10 +150,7 @@ static void prefetch_row(const struct elementwise *loop, char *const row[],
     for (int op = 0; op < loop->operands; op++) {
         const ptrdiff_t bytes = n * step[op];
         if (bytes <= PREFETCHED_ROW_BYTES && magnitude(row_step[op]) >= PREFETCHED_ROW_BYTES) {
-            const char *next = row[op] + PREFETCHED_ROWS * row_step[op];
-            for (ptrdiff_t at = 0; at < bytes; at += LINE_BYTES) {
-                __builtin_prefetch(next + at);
-            }
+            prefetch_lines(row[op] + PREFETCHED_ROWS * row_step[op], bytes);
         }
     }
 }
@@ -214,7 +210,7 @@ static void run_rows(void *hook_data, const struct pieces *pieces, char *data[],
         char *const out = data[loop->inputs] + r * out_row;
         if (whole) {
             if (is_far && r + 1 < rows) {
-                prefetch_output(out + out_row, out_bytes);
+                prefetch_lines(out + out_row, out_bytes);
             }
             pieces_compute(pieces, row, step, computed);
         } else {

@@ -57,8 +57,8 @@ INLINE void compute_rows(const struct product *x, ptrdiff_t row, int rows, int v
     const ptrdiff_t end = x->n * (ptrdiff_t)sizeof(element), width = vectors * WIDEST;
     ptrdiff_t at = 0;
     for (; at + width <= end; at += width) {
-        for (int r = 0; r < rows;
-             r++) { /* of short bursts in each row, hardware fetches none ahead */
+        /* The next block's rows of c: of short bursts in each row, hardware fetches none ahead. */
+        for (int r = 0; r < rows; r++) {
             const char *const next = x->c.data + (row + r) * x->c.row_step + at + width;
             for (ptrdiff_t line = 0; line < width; line += LINE_BYTES) {
                 __builtin_prefetch(next + line, 1);

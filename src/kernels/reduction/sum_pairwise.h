@@ -178,8 +178,8 @@ INLINE sum sum_descending_leaf(const char *data, ptrdiff_t n)
     return result;
 }
 
-/* Eight running sums of a leaf's strided elements in scalar registers: filling vectors costs more. Some hardware does not
- * look far enough ahead of small steps: Zen 1 took 1.3 times as long from memory. */
+/* Eight running sums of a leaf's strided elements in scalar registers: filling vectors costs more. Hardware does not
+ * look far enough ahead: Zen 1 took 1.3 times as long from memory, an Ice Lake 1.1 times from its second-level cache. */
 enum { AHEAD = 512 / sizeof(stored) };
 SCALAR static sum sum_strided_leaf(const char *data, ptrdiff_t step, ptrdiff_t n)
 {
