@@ -1,5 +1,6 @@
 """Calls with inputs of several dtypes, and with masks: converted and gathered piece by piece."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -748,3 +749,26 @@ def test_loops_read_one_input_as_it_lies(name, pair):
             with np.errstate(all="ignore"):
                 assert same_bits(ours(a, part), theirs(a, part))
                 assert same_bits(ours(part, a), theirs(part, a))
+
+
+@pytest.mark.parametrize("name", ["exp", "log2", "cbrt", "arctan2", "hypot", "power"])
+@pytest.mark.parametrize("pair", ["ef", "qd", "Hf", "fd", "bd"])
+@pytest.mark.parametrize("n", [1, 2, 7, 40, 257, 9001])
+def test_lines_that_run_backwards(name, pair, n):
+    """Some of NumPy's loops compute them otherwise. Its iterator turns them if all operands run
+    backwards, as they are after inputs were cast as a whole."""
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    rng = np.random.default_rng(n)
+    a, b = (rng.integers(1, 50, 3 * n).astype(dtype) for dtype in pair)
+    for steps in itertools.product((1, -1, -3), repeat=3):
+        x, y = a[:: steps[0]][:n], b[:: steps[1]][:n]
+        for inputs in ((x, y), (y, x), (x, y[:1]))[: theirs.nin + 1]:
+            operands = inputs[: theirs.nin]
+            with np.errstate(all="ignore"):
+                expected = theirs(*operands)
+                assert same_bits(ours(*operands), expected), steps
+                for dtype in {expected.dtype.char, "D"}:
+                    outs = [np.zeros(3 * n, dtype)[:: steps[2]][:n] for _ in range(2)]
+                    theirs(*operands, out=outs[0])
+                    ours(*operands, out=outs[1])
+                    assert same_bits(*outs), (steps, dtype)

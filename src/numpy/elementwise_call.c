@@ -6,6 +6,7 @@
 #include "elementwise_ranges.h"
 #include "errors.h"
 #include "nested_call.h"
+#include "numpy_private.h"
 
 #include "engine/elementwise_cutoffs.h"
 #include "engine/overlap.h"
@@ -204,6 +205,22 @@ static bool may_suit_loop(const struct ufunc_call *call)
     return may || may_be_in_line(call);
 }
 
+/* Whether NumPy's loops get steps that run backwards as they are. Its iterator turns them if all operands run backwards:
+ * a new output does not, nor do inputs that are cast as a whole. */
+static bool stays_backwards(const struct ufunc_call *call, const struct call_plan *plan)
+{
+    const struct elementwise *engine = &call->row->loop->engine;
+    const int inputs = call->table->inputs;
+    bool stays =
+        engine->kernel != NULL || engine->same_bits == SAME_ANYWHERE || call->array[inputs] == NULL;
+    for (int op = 0; op <= inputs && !stays; op++) {
+        const bool is_cast = op < inputs && operands_is_converted(call, op);
+        stays = plan->step[op] > 0 ||
+                (is_cast && call->mask == NULL && plan->n <= private_buffer_size());
+    }
+    return stays;
+}
+
 /* Whether all axes are one that is found without NumPy's iterator: that takes as long to make as some hundred
  * elements. */
 static bool fit_one_axis(const struct ufunc_call *call, struct call_plan *plan)
@@ -216,7 +233,9 @@ static bool fit_one_axis(const struct ufunc_call *call, struct call_plan *plan)
         return false;
     }
     plan->n = array_size(plan->shape);
-    if (plan->n == 1) { /* whose strides mean nothing */
+    const bool by_iterator =
+        PyArray_NDIM(plan->shape) > 1 || call->mask != NULL || operands_is_converted(call, inputs);
+    if (plan->n == 1 && by_iterator) { /* to which strides of one element mean nothing */
         for (int op = 0; op <= inputs; op++) {
             PyArrayObject *array = call->array[op];
             plan->step[op] = array != NULL && PyArray_NDIM(array) > 0 ? PyArray_ITEMSIZE(array) : 0;
@@ -224,11 +243,7 @@ static bool fit_one_axis(const struct ufunc_call *call, struct call_plan *plan)
     }
     bool fits = plan->n > 0 && (call->mask == NULL || (PyArray_SAMESHAPE(call->mask, plan->shape) &&
                                                        PyArray_CHKFLAGS(call->mask, plan->order)));
-    /* Of steps that all run backwards, some of NumPy's loops would get the elements in turn, if they are not cast. */
-    bool suits_any_step = engine->kernel != NULL || engine->same_bits == SAME_ANYWHERE;
-    for (int op = 0; op <= inputs; op++) {
-        suits_any_step = suits_any_step || (call->array[op] != NULL && plan->step[op] > 0);
-    }
+    const bool suits_any_step = stays_backwards(call, plan);
     for (int op = 0; op <= inputs && fits; op++) {
         fits = plan->step[op] >= 0 || suits_any_step ||
                (op < inputs && operands_is_converted(call, op));
