@@ -53,8 +53,10 @@ enum {
      * would be fewer that follow each other. `python benchmarks/random_calls.py` */
     MOST_PLANES_APART = 16,
     LEAST_PLANES_APART = 8,
-    /* Of their tiles, at least, beyond the first-level cache: of few rows of each plane, prefetchers fall behind. */
+    /* Of their tiles, at least, if an operand has so many bytes, and the second-level cache does not hold them all: of few
+     * rows of each plane, prefetchers fall behind. */
     PLANES_APART_ELEMENTS = 8192,
+    PLANES_APART_FROM_BYTES = 1 << 19,
     /* Where an input lies across, tiles are wide: the other operands' rows are long enough for the prefetcher, and
      * lines that reach beyond a tile are still in a cache for the one below. Unpacked, a call of the inner loop
      * for each row takes little of the time. */

@@ -107,13 +107,13 @@ static bool is_joined(const struct nested *nested, int operand)
     return row->step[operand] == column->n * column->step[operand];
 }
 
-/* Below which bytes rows are joined if an input has to be packed for that: those that are converted, and masks, take
- * longer. */
+/* Below which bytes rows are joined if an input has to be packed for that: those that are converted, masks, and calls of
+ * NumPy's loops take longer. */
 static ptrdiff_t longest_packed(const struct tiling *tiling)
 {
     const struct nested *nested = tiling->nested;
     const bool has_few_rows = nested->axis[nested->axes - 2].n < LEAST_REPETITIONS;
-    bool converts = nested->is_masked;
+    bool converts = nested->is_masked || tiling->loop->kernel == NULL;
     for (int in = 0; in < tiling->loop->inputs; in++) {
         const bool is_packed = tiling->packed[in] && !(tiling->packed_once[in] && has_few_rows);
         converts = converts || (nested->convert[in] != NULL && !is_packed);
@@ -269,7 +269,9 @@ static void add_planes_apart(struct tiling *tiling, struct nested *nested, ptrdi
     if (apart >= 0 && tiling->planes < LEAST_PLANES_APART) {
         swap_axes(nested, apart, third);
         tiling->planes = size_min(nested->axis[third].n, MOST_PLANES_APART);
-        const ptrdiff_t elements = size_max(most, PLANES_APART_ELEMENTS);
+        const ptrdiff_t bytes = nested_elements(nested) * largest_item(tiling->loop, nested);
+        const ptrdiff_t elements =
+            bytes < PLANES_APART_FROM_BYTES ? most : size_max(most, PLANES_APART_ELEMENTS);
         tiling->rows = size_max(
             1, size_min(nested->axis[third + 1].n, elements / (tiling->planes * tiling->columns)));
         tiling->planes_apart = true;
