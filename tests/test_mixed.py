@@ -772,3 +772,18 @@ def test_lines_that_run_backwards(name, pair, n):
                     theirs(*operands, out=outs[0])
                     ours(*operands, out=outs[1])
                     assert same_bits(*outs), (steps, dtype)
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 1), (1, 1, 1)])
+@pytest.mark.parametrize("pair", ["fb", "bf", "eb", "fh", "dB"])
+def test_single_elements(shape, pair):
+    """NumPy's iterator has no steps for them: its loops then compute some of them otherwise."""
+    rng = np.random.default_rng(len(shape))
+    bases, exponents = rng.random((300, 1)) * 3, rng.integers(2, 9, (300, 1))
+    for base, exponent in zip(bases.astype(pair[0]), exponents.astype(pair[1]), strict=True):
+        x, y = base.reshape(shape), exponent.reshape(shape)
+        result, expected = nc.power(x, y), np.power(x, y)
+        assert same_bits(result, expected), (base, exponent)
+        for keywords in {"out": result}, {"order": "F"}, {"out": result, "where": y > 0}:
+            expected = np.power(x, y, **keywords).copy()
+            assert same_bits(nc.power(x, y, **keywords), expected), (base, exponent, keywords)

@@ -76,14 +76,13 @@ static bool fit_one_loop(const struct ufunc_call *call, struct call_plan *plan)
     return order != 0;
 }
 
-/* NumPy's iterator, which takes one element in place, has no steps for it. */
-static void clear_steps_in_place(int inputs, struct call_plan *plan)
+/* NumPy's iterator has no steps for one element. It takes those that are in place, too. */
+static void clear_steps(int inputs, bool by_iterator, struct call_plan *plan)
 {
-    bool in_place = false;
     for (int i = 0; i < inputs; i++) {
-        in_place = in_place || plan->data[i] == plan->data[inputs];
+        by_iterator = by_iterator || plan->data[i] == plan->data[inputs];
     }
-    for (int op = 0; op <= inputs && in_place; op++) {
+    for (int op = 0; op <= inputs && by_iterator; op++) {
         plan->step[op] = 0;
     }
 }
@@ -125,7 +124,7 @@ static void plan_one_loop(const struct ufunc_call *call, struct call_plan *plan)
             return;
         }
         if (engine->kernel == NULL && n == 1) {
-            clear_steps_in_place(inputs, plan);
+            clear_steps(inputs, false, plan);
         }
     }
     plan->is_tiny = elementwise_is_tiny(engine, n);
@@ -225,21 +224,21 @@ static bool stays_backwards(const struct ufunc_call *call, const struct call_pla
  * elements. */
 static bool fit_one_axis(const struct ufunc_call *call, struct call_plan *plan)
 {
-    const struct elementwise *engine = &call->row->loop->engine;
     const int inputs = call->table->inputs;
-    const bool is_new = call->array[inputs] == NULL;
-    if ((call->is_resolved && call->order != NPY_KEEPORDER) || !fit_one_loop(call, plan) ||
-        PyArray_NDIM(plan->shape) == 0 || (is_new && (plan->order & NPY_ARRAY_C_CONTIGUOUS) == 0)) {
+    if (!fit_one_loop(call, plan)) {
+        return false;
+    }
+    const bool has_axes = PyArray_NDIM(plan->shape) > 1, is_new = call->array[inputs] == NULL;
+    const bool is_ordered = call->is_resolved && call->order != NPY_KEEPORDER && has_axes;
+    if (is_ordered || PyArray_NDIM(plan->shape) == 0 ||
+        (is_new && (plan->order & NPY_ARRAY_C_CONTIGUOUS) == 0)) {
         return false;
     }
     plan->n = array_size(plan->shape);
-    const bool by_iterator =
-        PyArray_NDIM(plan->shape) > 1 || call->mask != NULL || operands_is_converted(call, inputs);
-    if (plan->n == 1 && by_iterator) { /* to which strides of one element mean nothing */
-        for (int op = 0; op <= inputs; op++) {
-            PyArrayObject *array = call->array[op];
-            plan->step[op] = array != NULL && PyArray_NDIM(array) > 0 ? PyArray_ITEMSIZE(array) : 0;
-        }
+    find_data(call, plan);
+    if (call->row->loop->engine.kernel == NULL && plan->n == 1) {
+        const bool converts = operands_is_converted(call, inputs);
+        clear_steps(inputs, has_axes || call->mask != NULL || converts, plan);
     }
     bool fits = plan->n > 0 && (call->mask == NULL || (PyArray_SAMESHAPE(call->mask, plan->shape) &&
                                                        PyArray_CHKFLAGS(call->mask, plan->order)));
@@ -247,10 +246,6 @@ static bool fit_one_axis(const struct ufunc_call *call, struct call_plan *plan)
     for (int op = 0; op <= inputs && fits; op++) {
         fits = plan->step[op] >= 0 || suits_any_step ||
                (op < inputs && operands_is_converted(call, op));
-    }
-    find_data(call, plan);
-    if (engine->kernel == NULL && plan->n == 1) {
-        clear_steps_in_place(inputs, plan);
     }
     return fits;
 }
