@@ -185,6 +185,24 @@ def mixed_case(choose, seed):
     )
 
 
+def few_case(choose, seed):
+    """The same of few elements, which NumPy casts as a whole in one axis, else in its buffer."""
+    name = choose(tuple(NUMPY_UFUNCS))
+    inputs = NUMPY_UFUNCS[name].nin
+    layouts = ("C", "reversed", "strided", "F", "transposed", "flipped") * 5 + LAYOUTS
+    return Case(
+        name,
+        "call",
+        tuple(choose(NUMBERS) for _ in range(inputs)),
+        tuple(choose(layouts) for _ in range(inputs)),
+        choose(("tiny", "medium")),
+        choose(("none",) * 12 + ("fresh",) * 12 + OUTS),
+        choose(("none",) * 20 + WHERES),
+        choose(("warn", "warn") + ERRORS),
+        seed,
+    )
+
+
 def reduce_case(choose, seed):
     """Sums and products of whole arrays, the plain calls that our own `reduce` takes among them."""
     dtype = choose(NUMBERS)
