@@ -229,7 +229,8 @@ def test_few_lines_and_few_columns(shape, dtype):
 def test_lengths_around_pieces():
     """A rest of one element is computed together with those before."""
     rng = np.random.default_rng(8)
-    for length in (2, 3, 127, 128, 129, 130, 255, 256, 257, 258, 259, 513, 514, 515):
+    lengths = 2, 3, 127, 128, 129, 130, 255, 256, 257, 258, 259, 513, 514, 515, 1025, 1026, 1027
+    for length in lengths:  # columns of up to 900 elements are one piece, unless they are converted
         for name in ("maximum", "add", "arctan2"):
             x = rng.normal(size=(length, 40)).astype("f")
             for axis, dtype in itertools.product((0, 1), (None, "d")):

@@ -195,7 +195,9 @@ static void run_in_turns(const struct accumulation_units *units, const char *in,
     const struct axis axis = fastest(&axes->kept), along = axes->along;
     const ptrdiff_t item = item_size(axes);
     const bool are_joined = units->cut->are_joined;
-    const ptrdiff_t most = are_joined ? units->piece / lines : units->piece;
+    const bool is_whole = axes->convert == NULL && along.n <= ACCUMULATED_WHOLE_COLUMN &&
+                          along.out_step % ACCUMULATED_SAME_SETS_BYTES != 0;
+    const ptrdiff_t most = are_joined ? units->piece / lines : is_whole ? along.n : units->piece;
     _Alignas(LINE_BYTES) char piece[REDUCTION_PIECE_BYTES];
     begin_lines(units, in, out, lines);
     for (ptrdiff_t first = 1, n; first < along.n; first += n) {

@@ -76,6 +76,11 @@ enum {
     ACCUMULATED_LEAST_COLUMNS_OF_SHORT_LINES = 4,
     /* Converted lines of fewer, one after the other on one thread, are NumPy's. */
     ACCUMULATED_CONVERTED_LINE = 16,
+    /* Columns of so few elements stay in the second-level cache and are not computed in parts: each call of a loop waits
+     * for what memory owes the one before. But for rows of whole pages, of which a cache holds few lines side by side.
+     * `python benchmarks/random_calls.py` */
+    ACCUMULATED_WHOLE_COLUMN = 900,
+    ACCUMULATED_SAME_SETS_BYTES = 4096,
     /* Times that rows may pass over the same cache lines, if fewer elements would be converted at a time. */
     ACCUMULATED_FEW_PASSES = 5,
 };
