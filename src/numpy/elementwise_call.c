@@ -76,7 +76,7 @@ static bool fit_one_loop(const struct ufunc_call *call, struct call_plan *plan)
     return order != 0;
 }
 
-/* NumPy's iterator has no steps for one element. It takes those that are in place, too. */
+/* NumPy's iterator has no steps for one element. It takes those that are in place, if no others. */
 static void clear_steps(int inputs, bool by_iterator, struct call_plan *plan)
 {
     for (int i = 0; i < inputs; i++) {
@@ -182,9 +182,6 @@ static bool may_suit_loop(const struct ufunc_call *call)
         return true;
     }
     const npy_intp n = operands_size(call->array, inputs + 1);
-    if (call->row->input->type_num == NPY_HALF && n == 1) {
-        return false; /* which NumPy may hand to its loop with other steps */
-    }
     const bool is_short = call->mask == NULL && n <= WHOLE_ELEMENTS;
     PyArrayObject *last = call->mask;
     npy_intp last_step = 0, step;
@@ -204,14 +201,13 @@ static bool may_suit_loop(const struct ufunc_call *call)
     return may || may_be_in_line(call);
 }
 
-/* Whether NumPy's loops get steps that run backwards as they are. Its iterator turns them if all operands run backwards:
- * a new output does not, nor do inputs that are cast as a whole. */
+/* Whether NumPy's loops get steps that run backwards as they are: its iterator turns them if all operands run backwards.
+ * New outputs do not, nor do inputs that are cast as a whole. */
 static bool stays_backwards(const struct ufunc_call *call, const struct call_plan *plan)
 {
     const struct elementwise *engine = &call->row->loop->engine;
     const int inputs = call->table->inputs;
-    bool stays =
-        engine->kernel != NULL || engine->same_bits == SAME_ANYWHERE || call->array[inputs] == NULL;
+    bool stays = engine->kernel != NULL || engine->same_bits == SAME_ANYWHERE;
     for (int op = 0; op <= inputs && !stays; op++) {
         const bool is_cast = op < inputs && operands_is_converted(call, op);
         stays = plan->step[op] > 0 ||
@@ -224,6 +220,7 @@ static bool stays_backwards(const struct ufunc_call *call, const struct call_pla
  * elements. */
 static bool fit_one_axis(const struct ufunc_call *call, struct call_plan *plan)
 {
+    const struct elementwise *engine = &call->row->loop->engine;
     const int inputs = call->table->inputs;
     if (!fit_one_loop(call, plan)) {
         return false;
@@ -236,9 +233,11 @@ static bool fit_one_axis(const struct ufunc_call *call, struct call_plan *plan)
     }
     plan->n = array_size(plan->shape);
     find_data(call, plan);
-    if (call->row->loop->engine.kernel == NULL && plan->n == 1) {
-        const bool converts = operands_is_converted(call, inputs);
-        clear_steps(inputs, has_axes || call->mask != NULL || converts, plan);
+    if (engine->kernel == NULL && plan->n == 1) {
+        const bool by_iterator = has_axes || call->mask != NULL ||
+                                 operands_is_converted(call, inputs) ||
+                                 plan->step[inputs] < (npy_intp)engine->item_size[inputs];
+        clear_steps(inputs, by_iterator, plan);
     }
     bool fits = plan->n > 0 && (call->mask == NULL || (PyArray_SAMESHAPE(call->mask, plan->shape) &&
                                                        PyArray_CHKFLAGS(call->mask, plan->order)));

@@ -63,10 +63,12 @@ static bool goes_forward(const struct nested *nested, const struct elementwise *
     return goes && has_rows;
 }
 
-/* Of few elements along one axis, any loop gets inputs as they lie, if they are not converted: NumPy hands it the same. */
-static bool suits_loop(const struct nested *nested, const struct elementwise *engine, bool is_tiny)
+/* Of few elements along one axis, any loop gets inputs as they lie, if they are not converted, and of one element all
+ * operands: NumPy hands it the same. */
+static bool suits_loop(const struct nested *nested, const struct elementwise *engine, npy_intp n,
+                       bool is_tiny)
 {
-    if (engine->kernel != NULL || engine->same_bits == SAME_ANYWHERE ||
+    if (engine->kernel != NULL || engine->same_bits == SAME_ANYWHERE || n == 1 ||
         (engine->same_bits == SAME_FORWARD && goes_forward(nested, engine))) {
         return true;
     }
@@ -107,7 +109,7 @@ bool nested_call_run(const struct ufunc_call *call, struct nested *nested, PyArr
     read_operands(call, nested);
     const npy_intp n = nested_elements(nested);
     const bool is_tiny = elementwise_is_tiny(engine, n);
-    if (!suits_loop(nested, engine, is_tiny)) {
+    if (!suits_loop(nested, engine, n, is_tiny)) {
         return false;
     }
     errors_clear();
