@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -86,6 +87,40 @@ def test_axes(dtype, layout, threads, short_calls, request):
         ours, theirs = getattr(nc, name), getattr(np, name)
         assert_same(ours(x, y), theirs(x, y))
     assert short_calls()[1] == 3 or not has_kernel("multiply", dtype)
+
+
+def random_view(rng, shape, dtype):
+    """An array that has that shape, or gets it when it is broadcast, its axes in any order."""
+    kept = [1 if rng.random() < 0.2 else n for n in shape][int(rng.integers(2)) :]
+    order = rng.permutation(len(kept))
+    steps = rng.choice([1, 1, 2, -1], len(kept))
+    whole = numbers(rng, [kept[i] * abs(steps[i]) for i in order], dtype)
+    return whole.transpose(np.argsort(order))[tuple(slice(None, None, step) for step in steps)]
+
+
+@pytest.mark.parametrize("order", "KCFA")
+@pytest.mark.parametrize("pair", ["dd", "lf", "Bh"])
+def test_axes_in_numpys_order(order, pair, short_calls):
+    """New outputs are laid out as NumPy's; operands that do not fit get its error."""
+    rng = np.random.default_rng(ord(order))
+    computed = 0
+    for _ in range(400 if order == "K" else 100):
+        shape = rng.integers(1, 5, rng.integers(1, 6))
+        if order != "K":  # of few elements, NumPy is as fast with other keywords
+            shape[rng.integers(len(shape))] *= 4000
+        x, y = (random_view(rng, shape, dtype) for dtype in pair)
+        keywords = {} if order == "K" else {"order": order}
+        assert_same(nc.add(x, y, **keywords), np.add(x, y, **keywords))
+        computed += short_calls()[1]
+        out = np.empty(shape, "d").transpose(rng.permutation(len(shape)))[..., ::-1]
+        try:
+            expected = np.add(x, y, out=out, **keywords).copy()
+        except ValueError as error:
+            with pytest.raises(ValueError, match=re.escape(str(error))):
+                nc.add(x, y, out=out, **keywords)
+        else:
+            assert same_bits(nc.add(x, y, out=out, **keywords), expected)
+    assert computed > 20
 
 
 def has_kernel(name, dtype):

@@ -1,12 +1,12 @@
 /* Element-wise calls: planned by their operands' layout, then computed past NumPy's own path. */
 #include "elementwise_call.h"
 
+#include "elementwise_axes.h"
 #include "elementwise_iterator.h"
 #include "elementwise_offload.h"
 #include "elementwise_ranges.h"
 #include "errors.h"
 #include "nested_call.h"
-#include "numpy_private.h"
 
 #include "engine/elementwise_cutoffs.h"
 #include "engine/overlap.h"
@@ -21,7 +21,7 @@ struct call_plan {
         AT_ONCE,  /* by a kernel, in less time than NumPy takes to give up the GIL */
         ONE_LOOP, /* one step for each operand */
         ONE_AXIS, /* the same with conversions or a mask */
-        AXES,     /* a kernel, or conversions, over the axes that NumPy's iterator finds */
+        AXES,     /* a kernel, or conversions, over axes in the order of NumPy's iterator */
         RANGES,   /* NumPy's loop, on threads that get ranges of NumPy's iterator */
         WHOLE,    /* the same on this thread */
     } way;
@@ -143,7 +143,7 @@ static bool may_join_alike(PyArrayObject *a, npy_intp a_step, PyArrayObject *b, 
     return may;
 }
 
-/* Whether iterator_run_axes() may find all operands in one line, as some inputs are cast as a whole: suits_few() of
+/* Whether axes_run() may find all operands in one line, as some inputs are cast as a whole: suits_few() of
  * resolved_call.c has seen that of the inputs. */
 static bool may_be_in_line(const struct ufunc_call *call)
 {
@@ -172,8 +172,8 @@ static bool may_go_forward(const struct ufunc_call *call)
     return may;
 }
 
-/* Whether NumPy's iterator may join the axes to one that iterator_run_axes() gives to NumPy's loops: it takes a while
- * to make. Those whose results are exact get any axes. */
+/* Whether axes_run() may join the axes to one, which NumPy's loops get: it takes a while to find out. Those whose results are
+ * exact get any axes. */
 static bool may_suit_loop(const struct ufunc_call *call)
 {
     const int inputs = call->table->inputs;
@@ -209,15 +209,12 @@ static bool stays_backwards(const struct ufunc_call *call, const struct call_pla
     const int inputs = call->table->inputs;
     bool stays = engine->kernel != NULL || engine->same_bits == SAME_ANYWHERE;
     for (int op = 0; op <= inputs && !stays; op++) {
-        const bool is_cast = op < inputs && operands_is_converted(call, op);
-        stays = plan->step[op] > 0 ||
-                (is_cast && call->mask == NULL && plan->n <= private_buffer_size());
+        stays = plan->step[op] > 0 || (op < inputs && operands_is_cast_whole(call, op));
     }
     return stays;
 }
 
-/* Whether all axes are one that is found without NumPy's iterator: that takes as long to make as some hundred
- * elements. */
+/* Whether all axes are one that is found without looking at each of them. */
 static bool fit_one_axis(const struct ufunc_call *call, struct call_plan *plan)
 {
     const struct elementwise *engine = &call->row->loop->engine;
@@ -413,7 +410,7 @@ static __attribute__((noinline)) bool offload(const struct ufunc_call *call, PyO
         return false;
     }
     return is_one_loop ? offload_one_loop(call, &plan, &to_device, result)
-                       : iterator_run_on_device(call, &to_device, result);
+                       : axes_run_on_device(call, &to_device, result);
 }
 
 bool elementwise_call(const struct ufunc_call *call, PyObject **result)
@@ -445,7 +442,7 @@ bool elementwise_call(const struct ufunc_call *call, PyObject **result)
         elementwise_calls.nested += done;
         return done;
     case AXES:
-        done = iterator_run_axes(call, result);
+        done = axes_run(call, result);
         elementwise_calls.nested += done;
         return done;
     case RANGES:

@@ -1,6 +1,8 @@
 /* Shapes of operands, where in memory they lie, and the order of their axes. */
 #include "operands.h"
 
+#include "numpy_private.h"
+
 #include <string.h>
 
 npy_intp operands_size(PyArrayObject *const array[], int count)
@@ -25,6 +27,18 @@ npy_intp operands_size(PyArrayObject *const array[], int count)
         size *= longest;
     }
     return size;
+}
+
+bool operands_is_cast_whole(const struct ufunc_call *call, int input)
+{
+    bool is_cast = call->mask == NULL && operands_is_converted(call, input);
+    for (int i = 0; i <= input && is_cast;
+         i++) { /* as it does until it finds one that is too large */
+        is_cast = !operands_is_converted(call, i) ||
+                  (PyArray_NDIM(call->array[i]) <= 1 &&
+                   array_size(call->array[i]) <= private_buffer_size());
+    }
+    return is_cast;
 }
 
 bool operands_is_ordinary(PyObject *object)

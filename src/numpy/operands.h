@@ -24,6 +24,9 @@ static inline bool operands_is_converted(const struct ufunc_call *call, int oper
     return call->is_resolved && call->convert[operand] != NULL;
 }
 
+/* Whether NumPy casts an input as a whole, to contiguous elements, before its iterator sees it. */
+bool operands_is_cast_whole(const struct ufunc_call *call, int input);
+
 /* Whether an argument has no __array_ufunc__ of its own, which is to see the ufunc that was called, nor a dtype
  * whose loops may have been registered with that one alone. */
 bool operands_is_ordinary(PyObject *object);
