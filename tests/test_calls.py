@@ -123,6 +123,17 @@ def test_axes_in_numpys_order(order, pair, short_calls):
     assert computed > 20
 
 
+@pytest.mark.parametrize("extents", [(2**40, 2**40), (2**31, 2**31), (2**59, 2)])
+def test_outputs_that_no_memory_holds(extents):
+    for dtype in "db":
+        x = np.broadcast_to(np.ones(1, dtype), (extents[0], 1))
+        y = np.broadcast_to(np.ones(1, dtype), (1, extents[1]))
+        with pytest.raises((ValueError, MemoryError)) as theirs:
+            np.add(x, y)
+        with pytest.raises(theirs.type, match=re.escape(str(theirs.value))):
+            nc.add(x, y)
+
+
 def has_kernel(name, dtype):
     a = np.ones((2, 2), dtype)
     before = nc._core.short_calls()[1]

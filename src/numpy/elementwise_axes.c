@@ -106,7 +106,7 @@ static void sort_axes(const struct axes_of_call *axes, NPY_ORDER asked, int orde
     }
 }
 
-/* NULL with an exception. */
+/* NULL if there is no memory, or none is that large. */
 static PyArrayObject *new_output(const struct ufunc_call *call, int ndim, const npy_intp shape[],
                                  const int order[])
 {
@@ -115,7 +115,9 @@ static PyArrayObject *new_output(const struct ufunc_call *call, int ndim, const 
         step = (npy_intp)call->row->loop->engine.item_size[call->table->inputs];
     for (int i = 0; i < ndim; i++) {
         strides[order[i]] = step;
-        step *= shape[order[i]];
+        if (__builtin_mul_overflow(step, shape[order[i]], &step)) {
+            return NULL;
+        }
     }
     Py_INCREF(dtype);
     return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, strides, NULL,
