@@ -104,7 +104,7 @@ def test_axes_in_numpys_order(order, pair, short_calls):
     """New outputs are laid out as NumPy's; operands that do not fit get its error."""
     rng = np.random.default_rng(ord(order))
     computed = 0
-    for _ in range(400 if order == "K" else 100):
+    for _ in range(300 if order == "K" else 40):
         shape = rng.integers(1, 5, rng.integers(1, 6))
         if order != "K":  # of few elements, NumPy is as fast with other keywords
             shape[rng.integers(len(shape))] *= 4000
@@ -120,7 +120,7 @@ def test_axes_in_numpys_order(order, pair, short_calls):
                 nc.add(x, y, out=out, **keywords)
         else:
             assert same_bits(nc.add(x, y, out=out, **keywords), expected)
-    assert computed > 20
+    assert computed > 10
 
 
 @pytest.mark.parametrize("extents", [(2**40, 2**40), (2**31, 2**31), (2**59, 2)])

@@ -753,7 +753,7 @@ def test_loops_read_one_input_as_it_lies(name, pair):
 
 @pytest.mark.parametrize("name", ["exp", "log2", "cbrt", "arctan2", "hypot", "power"])
 @pytest.mark.parametrize("pair", ["ef", "qd", "Hf", "fd", "bd"])
-@pytest.mark.parametrize("n", [1, 2, 7, 40, 257, 9001])
+@pytest.mark.parametrize("n", [1, 7, 40, 9001])
 def test_lines_that_run_backwards(name, pair, n):
     """Some of NumPy's loops compute them otherwise. Its iterator turns them if all operands run
     backwards, as they are after inputs were cast as a whole."""
