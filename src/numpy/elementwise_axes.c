@@ -5,26 +5,23 @@
 #include "errors.h"
 #include "nested_call.h"
 
-#include "kernels/sizes.h"
-
 /* Inputs, the output, and a mask. */
 struct axes_of_call {
+    const struct ufunc_call *call;
     PyArrayObject *array[PIECES_MOST_OPERANDS]; /* NULL: a scalar, or a new output */
-    bool is_cast_whole[PIECES_MOST_OPERANDS];
     int operands, ndim;
 };
 
 static void list_operands(const struct ufunc_call *call, struct axes_of_call *axes)
 {
     const int inputs = call->table->inputs;
+    axes->call = call;
     axes->operands = inputs + 1;
     for (int op = 0; op <= inputs; op++) {
         axes->array[op] = call->array[op];
-        axes->is_cast_whole[op] = op < inputs && operands_is_cast_whole(call, op);
     }
     if (call->mask != NULL) {
-        axes->array[axes->operands] = call->mask;
-        axes->is_cast_whole[axes->operands++] = false;
+        axes->array[axes->operands++] = call->mask;
     }
     axes->ndim = 0;
     for (int op = 0; op < axes->operands; op++) {
@@ -68,25 +65,27 @@ static bool find_shape(const struct axes_of_call *axes, int out, npy_intp shape[
                               PyArray_CompareLists(PyArray_DIMS(given), shape, axes->ndim)));
 }
 
-/* See axes_sort(). Operands that disagree keep C order. */
+/* See axes_sort(). */
 static int turn_of(const void *context, int axis, int later)
 {
     const struct axes_of_call *axes = context;
     int turn = 0;
     for (int op = 0; op < axes->operands; op++) {
-        const npy_intp outer = step_of(axes, op, axis), inner = step_of(axes, op, later);
-        if (outer != 0 && inner != 0) {
-            turn = turn < 0 || magnitude(inner) <= magnitude(outer) ? -1 : 1;
-        }
+        turn = axes_turn_with(turn, step_of(axes, op, axis), step_of(axes, op, later));
     }
     return turn;
+}
+
+static bool is_cast_whole(const struct axes_of_call *axes, int operand)
+{
+    return operand < axes->call->table->inputs && operands_is_cast_whole(axes->call, operand);
 }
 
 static bool are_all_fortran(const struct axes_of_call *axes)
 {
     bool are = true;
     for (int op = 0; op < axes->operands; op++) {
-        are = are && (axes->array[op] == NULL || axes->is_cast_whole[op] ||
+        are = are && (axes->array[op] == NULL || is_cast_whole(axes, op) ||
                       PyArray_IS_F_CONTIGUOUS(axes->array[op]));
     }
     return are;
@@ -106,24 +105,6 @@ static void sort_axes(const struct axes_of_call *axes, NPY_ORDER asked, int orde
     }
 }
 
-/* NULL if there is no memory, or none is that large. */
-static PyArrayObject *new_output(const struct ufunc_call *call, int ndim, const npy_intp shape[],
-                                 const int order[])
-{
-    PyArray_Descr *dtype = call->row->output;
-    npy_intp strides[NPY_MAXDIMS],
-        step = (npy_intp)call->row->loop->engine.item_size[call->table->inputs];
-    for (int i = 0; i < ndim; i++) {
-        strides[order[i]] = step;
-        if (__builtin_mul_overflow(step, shape[order[i]], &step)) {
-            return NULL;
-        }
-    }
-    Py_INCREF(dtype);
-    return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, strides, NULL,
-                                                 0, NULL);
-}
-
 /* An axis along which all operands run backwards is turned, but beside a new output. */
 static void turn_backwards(const struct axes_of_call *axes, struct nested *nested,
                            struct nested_axis *axis)
@@ -131,7 +112,7 @@ static void turn_backwards(const struct axes_of_call *axes, struct nested *neste
     bool any_forward = false, any_backwards = false;
     for (int op = 0; op < axes->operands; op++) {
         any_forward =
-            any_forward || axis->step[op] > 0 || (axes->is_cast_whole[op] && axis->step[op] != 0);
+            any_forward || axis->step[op] > 0 || (axis->step[op] < 0 && is_cast_whole(axes, op));
         any_backwards = any_backwards || axis->step[op] < 0;
     }
     for (int op = 0; op < axes->operands && any_backwards && !any_forward; op++) {
@@ -191,7 +172,7 @@ static bool find_axes(const struct ufunc_call *call, struct nested *nested, PyAr
         return false;
     }
     sort_axes(&axes, asked, order);
-    *out = is_new ? new_output(call, axes.ndim, shape, order)
+    *out = is_new ? operands_new_output_in_order(call, axes.ndim, shape, order)
                   : (PyArrayObject *)Py_NewRef((PyObject *)call->array[inputs]);
     if (*out == NULL) {
         PyErr_Clear();

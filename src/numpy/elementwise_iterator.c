@@ -41,14 +41,15 @@ static void release_made(const struct ufunc_call *call, PyArrayObject *made[])
 }
 
 /* NULL: NumPy's own path says what is wrong. */
-static NpyIter *make_iterator(const struct ufunc_call *call, npy_uint32 flags,
-                              npy_uint32 operand_flags)
+static NpyIter *make_iterator(const struct ufunc_call *call)
 {
+    const npy_uint32 flags = NPY_ITER_BUFFERED | NPY_ITER_GROWINNER | NPY_ITER_DELAY_BUFALLOC;
     struct iterator_operands operands;
     PyArrayObject *made[CALL_MOST_INPUTS];
-    NpyIter *iterator = list_operands(call, &operands, made)
-                            ? operand_iterator_new(&operands, flags, operand_flags, NPY_NO_CASTING)
-                            : NULL;
+    NpyIter *iterator =
+        list_operands(call, &operands, made)
+            ? operand_iterator_new(&operands, flags, NPY_ITER_ALIGNED, NPY_NO_CASTING)
+            : NULL;
     release_made(call, made);
     PyErr_Clear();
     return iterator;
@@ -71,8 +72,7 @@ bool iterator_run_ranges(const struct ufunc_call *call, npy_intp n, int threads,
  * hundred elements. */
 bool iterator_run_whole(const struct ufunc_call *call, npy_intp n, PyObject **result)
 {
-    NpyIter *iterator = make_iterator(
-        call, NPY_ITER_BUFFERED | NPY_ITER_GROWINNER | NPY_ITER_DELAY_BUFALLOC, NPY_ITER_ALIGNED);
+    NpyIter *iterator = make_iterator(call);
     if (iterator == NULL) {
         return false;
     }

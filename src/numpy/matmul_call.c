@@ -120,11 +120,8 @@ static int turn_of(const void *context, int axis, int later)
     int turn = 0;
     for (int operand = 0; operand < 2; operand++) {
         PyArrayObject *array = stack->call->array[operand];
-        const npy_intp outer = stack_step(array, stack->layout, operand, axis);
-        const npy_intp inner = stack_step(array, stack->layout, operand, later);
-        if (outer != 0 && inner != 0) {
-            turn = turn < 0 || Py_ABS(inner) <= Py_ABS(outer) ? -1 : 1;
-        }
+        turn = axes_turn_with(turn, stack_step(array, stack->layout, operand, axis),
+                              stack_step(array, stack->layout, operand, later));
     }
     return turn;
 }
@@ -138,16 +135,12 @@ static PyArrayObject *new_output(const struct ufunc_call *call, const struct pro
     if (is_c) {
         return operands_new_output(call, layout->ndim, layout->shape, false);
     }
-    PyArray_Descr *dtype = call->row->output;
-    npy_intp strides[MOST_STACK_AXES + 2], stride = PyDataType_ELSIZE(dtype);
-    for (int i = layout->ndim - 1; i >= 0; i--) {
-        const int axis = i < layout->stack ? layout->order[layout->stack - 1 - i] : i;
-        strides[axis] = stride;
-        stride *= layout->shape[axis];
+    int order[MOST_STACK_AXES + 2];
+    for (int i = 0; i < layout->ndim; i++) {
+        const int core = layout->ndim - layout->stack;
+        order[i] = i < core ? layout->ndim - 1 - i : layout->order[i - core];
     }
-    Py_INCREF(dtype);
-    return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, dtype, layout->ndim, layout->shape,
-                                                 strides, NULL, 0, NULL);
+    return operands_new_output_in_order(call, layout->ndim, layout->shape, order);
 }
 
 /* Rows and columns of one product; those of the stack are for later. */

@@ -32,13 +32,29 @@ npy_intp operands_size(PyArrayObject *const array[], int count)
 bool operands_is_cast_whole(const struct ufunc_call *call, int input)
 {
     bool is_cast = call->mask == NULL && operands_is_converted(call, input);
-    for (int i = 0; i <= input && is_cast;
-         i++) { /* as it does until it finds one that is too large */
+    /* It does so until it finds one that is too large. */
+    for (int i = 0; i <= input && is_cast; i++) {
         is_cast = !operands_is_converted(call, i) ||
                   (PyArray_NDIM(call->array[i]) <= 1 &&
                    array_size(call->array[i]) <= private_buffer_size());
     }
     return is_cast;
+}
+
+PyArrayObject *operands_new_output_in_order(const struct ufunc_call *call, int ndim,
+                                            const npy_intp shape[], const int order[])
+{
+    PyArray_Descr *dtype = call->row->output;
+    npy_intp strides[NPY_MAXDIMS];
+    /* Unsigned, since that of an array that is too large, which NumPy refuses below, wraps. */
+    npy_uintp stride = (npy_uintp)PyDataType_ELSIZE(dtype);
+    for (int i = 0; i < ndim; i++) {
+        strides[order[i]] = (npy_intp)stride;
+        stride *= (npy_uintp)shape[order[i]];
+    }
+    Py_INCREF(dtype);
+    return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, strides, NULL,
+                                                 0, NULL);
 }
 
 bool operands_is_ordinary(PyObject *object)

@@ -48,6 +48,10 @@ static inline PyArrayObject *operands_new_output(const struct ufunc_call *call, 
                                                  is_fortran, NULL);
 }
 
+/* The same, its axes in that order, the fastest first. */
+PyArrayObject *operands_new_output_in_order(const struct ufunc_call *call, int ndim,
+                                            const npy_intp shape[], const int order[]);
+
 /* PyArray_SIZE() is a call. */
 static inline npy_intp array_size(PyArrayObject *array)
 {
@@ -105,6 +109,15 @@ bool operands_output_is_independent(PyArrayObject *const array[], int count, PyA
 /* Compares an axis with a later one as NumPy's iterator does: -1 keep their C order, 1 swap them,
  * 0 undecided. */
 typedef int axes_turn(const void *context, int axis, int later);
+
+/* What all operands so far say, with one more: its steps along both axes. Operands that disagree keep C order. */
+static inline int axes_turn_with(int turn, npy_intp outer, npy_intp inner)
+{
+    if (outer == 0 || inner == 0) {
+        return turn;
+    }
+    return turn < 0 || Py_ABS(inner) <= Py_ABS(outer) ? -1 : 1;
+}
 
 /* Sorts axes 0 to `axes` - 1 into `order`, the fastest first, as that iterator goes through them. */
 void axes_sort(int axes, int order[], axes_turn *turn, const void *context);

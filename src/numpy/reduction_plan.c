@@ -99,19 +99,12 @@ bool reduction_find_kernel(struct reduction_plan *plan, const struct reduction_o
 
 /* ---- axes ---- */
 
-/* Operands that disagree keep C order. */
 static int compare_axes(const void *context, int axis, int later)
 {
     const struct reduction_plan *plan = context;
     PyArrayObject *array = plan->arguments->array;
-    const npy_intp of_out = labs(plan->out_step[axis]), of_later = labs(plan->out_step[later]);
-    const npy_intp step = labs(array_step(array, axis));
-    const npy_intp later_step = labs(array_step(array, later));
-    const bool are_known = step != 0 && later_step != 0, are_given = of_out != 0 && of_later != 0;
-    if ((are_known && later_step <= step) || (are_given && of_later <= of_out)) {
-        return -1;
-    }
-    return are_known || are_given ? 1 : 0;
+    const int turn = axes_turn_with(0, array_step(array, axis), array_step(array, later));
+    return axes_turn_with(turn, plan->out_step[axis], plan->out_step[later]);
 }
 
 bool reduction_may_write_to(PyObject *object, int type)
