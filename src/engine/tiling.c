@@ -8,7 +8,10 @@
 
 #include <string.h>
 
-enum { COLUMNS_MULTIPLE = 64 }; /* of wide tiles: whole cache lines, whatever the dtype */
+enum {
+    COLUMNS_MULTIPLE = 64,  /* of wide tiles: whole cache lines, whatever the dtype */
+    SAME_SETS_BYTES = 4096, /* after which addresses share a set of the first-level cache */
+};
 
 static void swap_axes(struct nested *nested, int a, int b)
 {
@@ -260,6 +263,17 @@ static int find_planes_apart(const struct elementwise *loop, const struct nested
     return -1;
 }
 
+/* Rows of each plane, at most that many: packed planes are written side by side, and lie in the same few sets of a cache if
+ * they follow each other by a whole number of pages. */
+static ptrdiff_t rows_apart(const struct tiling *tiling, ptrdiff_t most)
+{
+    const ptrdiff_t row = tiling->columns * largest_item(tiling->loop, tiling->nested);
+    const ptrdiff_t beyond = (most * row + LINE_BYTES) % SAME_SETS_BYTES;
+    const ptrdiff_t fewer = ceiling(beyond + 1, row);
+    const bool are_same = beyond <= 2 * LINE_BYTES && fewer < most;
+    return size_max(1, are_same ? most - fewer : most);
+}
+
 /* Makes tiles reach over so few rows that there are several planes of them, in which that input is read line by
  * line. */
 static void add_planes_apart(struct tiling *tiling, struct nested *nested, ptrdiff_t most)
@@ -272,8 +286,8 @@ static void add_planes_apart(struct tiling *tiling, struct nested *nested, ptrdi
         const ptrdiff_t bytes = nested_elements(nested) * largest_item(tiling->loop, nested);
         const ptrdiff_t elements =
             bytes < PLANES_APART_FROM_BYTES ? most : size_max(most, PLANES_APART_ELEMENTS);
-        tiling->rows = size_max(
-            1, size_min(nested->axis[third + 1].n, elements / (tiling->planes * tiling->columns)));
+        tiling->rows = rows_apart(tiling, size_min(nested->axis[third + 1].n,
+                                                   elements / (tiling->planes * tiling->columns)));
         tiling->planes_apart = true;
     }
 }

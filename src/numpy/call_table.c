@@ -194,6 +194,31 @@ static int add_conversions(struct call_table *table, PyUFuncObject *ufunc)
     return 0;
 }
 
+/* Of both signs, as comparisons have. */
+static void add_row_of_signs(struct call_table *table, struct loop *loop, const char types[])
+{
+    const struct dtype first = dtype_of(types[0]), second = dtype_of(types[1]);
+    const bool fits = first.size == second.size && dtype_is_integer(types[0]) &&
+                      dtype_is_integer(types[1]) && types[2] == NPY_BOOL;
+    struct call_row *entry = &table->of_signs[first.kind == 'u'];
+    if (fits && first.kind != second.kind && entry->loop == NULL) {
+        entry->loop = loop;
+        entry->input = PyArray_DescrFromType(types[0]);
+        entry->second = PyArray_DescrFromType(types[1]);
+        entry->output = PyArray_DescrFromType(types[2]);
+    }
+}
+
+const struct call_row *call_table_row(const struct call_table *table, int loop)
+{
+    const struct loop *wanted = &table->loop[loop];
+    const int type = table->types[loop * table->operands];
+    return type < CALL_TYPES && table->row[type].loop == wanted ? &table->row[type]
+           : table->of_signs[0].loop == wanted                  ? &table->of_signs[0]
+           : table->of_signs[1].loop == wanted                  ? &table->of_signs[1]
+                                                                : NULL;
+}
+
 int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct loop *loops)
 {
     table->ufunc = (PyObject *)ufunc;
@@ -218,9 +243,14 @@ int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct
         for (int i = 1; i < ufunc->nin; i++) {
             alike = alike && types[i] == types[0];
         }
+        if (!table->is_product && loops[row].engine.operands == 0) {
+            continue;
+        }
+        if (ufunc->nin == 2 && !alike && !table->is_product) {
+            add_row_of_signs(table, &loops[row], types);
+        }
         struct call_row *entry = &table->row[(int)types[0]];
-        if (!alike || entry->input != NULL ||
-            (!table->is_product && loops[row].engine.operands == 0)) {
+        if (!alike || entry->input != NULL) {
             continue;
         }
         const int choice = is_numpys_choice(ufunc, types[0], types);
@@ -243,6 +273,11 @@ void call_table_release(struct call_table *table)
     for (int type = 0; type < CALL_TYPES; type++) {
         Py_XDECREF((PyObject *)table->row[type].input);
         Py_XDECREF((PyObject *)table->row[type].output);
+    }
+    for (int signs = 0; signs < 2; signs++) {
+        Py_XDECREF((PyObject *)table->of_signs[signs].input);
+        Py_XDECREF((PyObject *)table->of_signs[signs].second);
+        Py_XDECREF((PyObject *)table->of_signs[signs].output);
     }
     PyMem_Free(table->converting);
 }

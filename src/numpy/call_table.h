@@ -36,8 +36,11 @@ struct call_table {
         PyUFuncGenericFunction function; /* of a product: what is registered with NumPy */
         void *data;
         PyArray_Descr *input, *output; /* NULL: NumPy's path */
+        PyArray_Descr *second;         /* of the second input, if it is not that of the first */
         bool converts;                 /* NumPy, which has no loop for it, would cast the inputs */
-    } row[CALL_TYPES];       /* by the type number of inputs of one dtype; of one output */
+    } row[CALL_TYPES]; /* by the type number of inputs of one dtype; of one output */
+    struct call_row
+        of_signs[2];         /* of a signed integer and an unsigned one, or the other way round */
     struct loop *converting; /* those of rows that convert; NULL: there are none */
     /* Loops by kinds of inputs, as far as NumPy was asked. */
     _Atomic signed char known[INPUT_KINDS][INPUT_KINDS];
@@ -56,6 +59,12 @@ int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct
  * where NumPy raises. */
 int call_table_loop(struct call_table *table, const int kinds[], PyObject *dtype,
                     PyObject *signature, PyObject *casting, NPY_CASTING rule);
+/* That of an inner loop, a row of the type table; NULL if there is none. */
+const struct call_row *call_table_row(const struct call_table *table, int loop);
+static inline PyArray_Descr *call_row_input(const struct call_row *row, int input)
+{
+    return input == 1 && row->second != NULL ? row->second : row->input;
+}
 void call_table_release(struct call_table *table);
 
 #endif

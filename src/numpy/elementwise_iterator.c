@@ -17,7 +17,7 @@ static bool list_operands(const struct ufunc_call *call, struct iterator_operand
     operands->order = NPY_KEEPORDER;
     for (int i = 0; i < inputs; i++) {
         operands->array[i] = call->array[i];
-        operands->dtype[i] = call->row->input;
+        operands->dtype[i] = call_row_input(call->row, i);
         made[i] = NULL;
         if (call->array[i] == NULL) {
             Py_INCREF(operands->dtype[i]);

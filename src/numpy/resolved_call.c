@@ -180,12 +180,12 @@ static int find_few(struct call_table *table, const int kinds[], PyObject *dtype
     }
     const char *types = table->types + loop * table->operands;
     const struct elementwise *engine = &table->loop[loop].engine;
-    bool suits = table->row[(int)types[0]].loop == &table->loop[loop];
+    bool suits = call_table_row(table, loop) != NULL;
     int casts = 0;
     for (int i = 0; i < table->inputs && suits; i++) {
         const bool is_cast = kinds[i] < CALL_TYPES && !is_of_dtype(kinds[i], types[i]);
-        suits = types[i] == types[0] && (!is_cast || (is_quiet_cast(kinds[i], types[i]) &&
-                                                      conversion(kinds[i], types[i]) != NULL));
+        suits = !is_cast ||
+                (is_quiet_cast(kinds[i], types[i]) && conversion(kinds[i], types[i]) != NULL);
         casts |= is_cast ? FEW_FIRST_IS_CAST << i : 0;
     }
     return !suits                               ? FEW_GAIN_NOTHING
@@ -288,7 +288,7 @@ static bool suits_few(const struct resolved_arguments *arguments, bool is_given)
 static bool read_input(const struct resolved_arguments *arguments, struct ufunc_call *call, int i)
 {
     PyObject *input = arguments->input[i];
-    const int kind = arguments->kind[i], type = call->row->input->type_num;
+    const int kind = arguments->kind[i], type = call_row_input(call->row, i)->type_num;
     const bool is_array = PyArray_CheckExact(input) && PyArray_NDIM((PyArrayObject *)input) > 0;
     call->convert[i] = NULL;
     call->array[i] = is_array ? (PyArrayObject *)input : NULL;
@@ -331,9 +331,8 @@ static bool fits_pieces(const struct resolved_arguments *arguments, int loop,
                         struct ufunc_call *call)
 {
     const struct call_table *table = arguments->table;
-    const struct call_row *row = &table->row[(int)table->types[loop * table->operands]];
-    if (table->inputs > PIECES_MOST_INPUTS || table->operands - table->inputs != 1 ||
-        row->loop != &table->loop[loop]) {
+    const struct call_row *row = call_table_row(table, loop);
+    if (table->inputs > PIECES_MOST_INPUTS || table->operands - table->inputs != 1 || row == NULL) {
         return false;
     }
     *call = (struct ufunc_call){

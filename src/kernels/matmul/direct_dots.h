@@ -7,7 +7,7 @@
 enum { DOT_ROWS = 4, DOT_SHORT = 8, DOT_VECTORS = 16 };
 /* Rows that are shorter, of more bytes in all, are read in the order in which they lie in memory.
  * `python benchmarks/random_calls.py` */
-enum { IN_ORDER_BELOW_ROW_BYTES = 4096, IN_ORDER_FROM_BYTES = 65536, PAGE_BYTES = 4096 };
+enum { IN_ORDER_BELOW_ROW_BYTES = 16384, IN_ORDER_FROM_BYTES = 65536, PAGE_BYTES = 4096 };
 /* Whether an addition to a sum takes longer than the multiplication beside it. */
 #if defined(FUSED)
 enum { SUMS_WAIT = true };

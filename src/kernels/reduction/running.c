@@ -1,6 +1,6 @@
 /* The last result stays in a register: NumPy's loops read it back from memory, which takes longer than the
- * operation. One version for all instruction sets: each operation waits for the one before, but for the scans, in
- * which vectors of 16 bytes serve all of them. */
+ * operation. One version for all instruction sets: each operation of floats waits for the one before, one of four of
+ * integers does, and in the scans vectors of 16 bytes serve all of them. */
 #include "running.h"
 
 #include "kernels/copy/copy_items.h"
@@ -23,6 +23,36 @@
         for (ptrdiff_t i = 0; i < n; i++, in += in_step, out += out_step) {                        \
             const wide next = *(const type *)in;                                                   \
             last = (value);                                                                        \
+            *(type *)out = (type)last;                                                             \
+        }                                                                                          \
+    }
+
+/* The same where any order of the operations has the same bits: four at a time are combined with each other, and only
+ * one operation of four waits for those before. */
+#define RUNNING_IN_FOURS(name, type, wide, value)                                                  \
+    INLINE wide name##_of(wide last, wide next)                                                    \
+    {                                                                                              \
+        return (value);                                                                            \
+    }                                                                                              \
+    static void name(char *const data[], const ptrdiff_t step[], ptrdiff_t n)                      \
+    {                                                                                              \
+        const char *in = data[1];                                                                  \
+        char *out = data[2];                                                                       \
+        const ptrdiff_t in_step = step[1], out_step = step[2];                                     \
+        wide last = *(const type *)data[0];                                                        \
+        for (; n >= 4; n -= 4, in += 4 * in_step, out += 4 * out_step) {                           \
+            const wide one = *(const type *)in;                                                    \
+            const wide two = name##_of(one, *(const type *)(in + in_step));                        \
+            const wide three = name##_of(two, *(const type *)(in + 2 * in_step));                  \
+            const wide four = name##_of(three, *(const type *)(in + 3 * in_step));                 \
+            *(type *)out = (type)name##_of(last, one);                                             \
+            *(type *)(out + out_step) = (type)name##_of(last, two);                                \
+            *(type *)(out + 2 * out_step) = (type)name##_of(last, three);                          \
+            last = name##_of(last, four);                                                          \
+            *(type *)(out + 3 * out_step) = (type)last;                                            \
+        }                                                                                          \
+        for (; n > 0; n--, in += in_step, out += out_step) {                                       \
+            last = name##_of(last, *(const type *)in);                                             \
             *(type *)out = (type)last;                                                             \
         }                                                                                          \
     }
@@ -114,12 +144,12 @@ typedef int64_t wide_int64;
 typedef uint64_t wide_uint64;
 #define INTEGERS(DO) DO(int8) DO(int16) DO(int32) DO(int64) DO(uint8) DO(uint16) DO(uint32) DO(uint64)
 #define RUNNING_EXTREMA(dtype, each)                                                               \
-    RUNNING(maximum_##dtype##each, dtype##_t, wide_##dtype, next > last ? next : last)             \
-    RUNNING(minimum_##dtype##each, dtype##_t, wide_##dtype, next < last ? next : last)
+    RUNNING_IN_FOURS(maximum_##dtype##each, dtype##_t, wide_##dtype, next > last ? next : last)             \
+    RUNNING_IN_FOURS(minimum_##dtype##each, dtype##_t, wide_##dtype, next < last ? next : last)
 #define RUNNING_BITS(dtype, each)                                                                  \
-    RUNNING(bitwise_or_##dtype##each, dtype##_t, wide_##dtype, last | next)                        \
-    RUNNING(bitwise_and_##dtype##each, dtype##_t, wide_##dtype, last & next)                       \
-    RUNNING(bitwise_xor_##dtype##each, dtype##_t, wide_##dtype, last ^ next)
+    RUNNING_IN_FOURS(bitwise_or_##dtype##each, dtype##_t, wide_##dtype, last | next)                        \
+    RUNNING_IN_FOURS(bitwise_and_##dtype##each, dtype##_t, wide_##dtype, last & next)                       \
+    RUNNING_IN_FOURS(bitwise_xor_##dtype##each, dtype##_t, wide_##dtype, last ^ next)
 #define SCANNED_EXTREMA(dtype, type, least)                                                        \
     RUNNING_EXTREMA(dtype, _each)                                                                  \
     SCAN(maximum_##dtype, type, SCAN_MAXIMUM, least, false)                                        \
@@ -145,9 +175,9 @@ SCANNED_BITS(int32, uint32_t)
 SCANNED_BITS(uint32, uint32_t)
 RUNNING_BITS(int64, )
 RUNNING_BITS(uint64, )
-RUNNING(or_bool_each, uint8_t, bool, last | next)
-RUNNING(and_bool_each, uint8_t, bool, last & next)
-RUNNING(xor_bool_each, uint8_t, bool, last ^ next)
+RUNNING_IN_FOURS(or_bool_each, uint8_t, bool, last | next)
+RUNNING_IN_FOURS(and_bool_each, uint8_t, bool, last & next)
+RUNNING_IN_FOURS(xor_bool_each, uint8_t, bool, last ^ next)
 SCAN(or_bool, uint8_t, SCAN_OR, 0, true)
 SCAN(and_bool, uint8_t, SCAN_OR, 1, true)
 SCAN(xor_bool, uint8_t, SCAN_XOR, 0, true)
