@@ -13,6 +13,7 @@ struct loop {
     elementwise_kernel *running;   /* of the lines of calls that accumulate; NULL: NumPy's loop */
     PyUFuncGenericFunction numpys; /* which filled_loop.c calls for the engine */
     void *numpys_data;
+    bool keeps_second;   /* of its inputs as it is, repeated or not */
     PyObject *serial_if; /* called before threads run it, unless NULL */
 };
 

@@ -31,7 +31,8 @@ static void run(char **args, const npy_intp *dimensions, const npy_intp *steps, 
     const size_t *size = loop->engine.item_size;
     const int repeated = steps[0] == 0 ? 0 : 1;
     if (dimensions[0] >= LEAST_FILLED && steps[repeated] == 0 &&
-        steps[1 - repeated] == (npy_intp)size[0] && steps[2] == (npy_intp)size[2]) {
+        !(repeated == 1 && loop->keeps_second) && steps[1 - repeated] == (npy_intp)size[0] &&
+        steps[2] == (npy_intp)size[2]) {
         run_filled(loop, args, dimensions[0], repeated);
     } else {
         loop->numpys(args, dimensions, steps, loop->numpys_data);
@@ -47,6 +48,12 @@ static bool is_listed(const char *const names[], const char *name)
     return is;
 }
 
+/* Whether a second input that is repeated is a case of its own, such as a square. */
+static bool knows_second(const char *op)
+{
+    return strcmp(op, "power") == 0;
+}
+
 /* Whether the loop takes longer for a repeated input, and gives the same bits for a contiguous one. */
 static bool gains(const struct elementwise *engine, const char *op, int type)
 {
@@ -54,7 +61,7 @@ static bool gains(const struct elementwise *engine, const char *op, int type)
                                            "add",         "multiply",   "maximum",     "minimum",
                                            "fmax",        "fmin",       NULL};
     static const char *const of_integers[] = {"maximum", "minimum", "fmax", "fmin", NULL};
-    static const char *const of_floats[] = {"arctan2", NULL};
+    static const char *const of_floats[] = {"arctan2", "power", NULL};
     return type == NPY_BOOL ? is_listed(of_bools, op)
            : dtype_is_integer(type)
                ? dtype_of(type).size <= sizeof(int32_t) && is_listed(of_integers, op)
@@ -68,6 +75,7 @@ void filled_loop_use(struct loop *loop, const char *op, const char types[])
         types[1] == types[0] && types[2] == types[0] && gains(engine, op, types[0])) {
         loop->numpys = (PyUFuncGenericFunction)engine->function;
         loop->numpys_data = engine->function_data;
+        loop->keeps_second = knows_second(op);
         engine->function = (inner_loop *)run;
         engine->function_data = loop;
     }
