@@ -75,7 +75,8 @@ enum {
     /* With `where=`, the true elements of a piece are gathered, or each run of them is computed by itself. What
      * a run takes, and gathering and scattering an element, as elements of a mask that are looked at.
      * `python benchmarks/compare.py --match where=` */
-    MASKED_RUN_ELEMENTS = 28,
+    MASKED_RUN_ELEMENTS = 11,
+    MASKED_VECTOR_RUN_ELEMENTS = 28, /* by vectors of NumPy's */
     MASKED_GATHERED_ELEMENTS = 2,
     /* Nothing is packed where at most one element in so many is true, as a row tells that is not shorter, or rows of
      * a mask that are one: each row with a true element takes a call then. `python benchmarks/random_calls.py` */

@@ -58,6 +58,16 @@ static __attribute__((noinline)) void compute_gathered(const struct pieces *piec
     scatter_items(loop->item_size[out], piece[out], step[out], gathered[out], index, n);
 }
 
+/* What a run takes: NumPy's vectors take longer to begin than kernels do, or loops of integers that have none. */
+static ptrdiff_t run_elements(const struct pieces *pieces)
+{
+    const struct elementwise *loop = pieces->loop;
+    const bool are_integers =
+        loop->same_bits == SAME_ANYWHERE && loop->item_size[loop->inputs] == loop->item_size[0];
+    return pieces->kernel != NULL || are_integers ? MASKED_RUN_ELEMENTS
+                                                  : MASKED_VECTOR_RUN_ELEMENTS;
+}
+
 /* Computes the true elements of a piece: others raise no flags, and are not written. */
 static void compute_masked(const struct pieces *pieces, char *const piece[], const ptrdiff_t step[],
                            const char *mask, ptrdiff_t mask_step, ptrdiff_t n)
@@ -74,7 +84,7 @@ static void compute_masked(const struct pieces *pieces, char *const piece[], con
     const struct true_bools found = count_true(mask, 1, n);
     if (found.count == n) {
         pieces_compute(pieces, (char **)piece, step, n);
-    } else if (found.runs * MASKED_RUN_ELEMENTS <= n + found.count * MASKED_GATHERED_ELEMENTS) {
+    } else if (found.runs * run_elements(pieces) <= n + found.count * MASKED_GATHERED_ELEMENTS) {
         compute_runs(pieces, piece, step, mask, n);
     } else {
         compute_gathered(pieces, piece, step, mask, n);
