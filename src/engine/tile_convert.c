@@ -9,6 +9,7 @@ enum {
     SCRATCH_BYTES = 4096,
     /* Longer rows are converted one by one. `python benchmarks/random_calls.py` */
     PACKED_BELOW_ROW_BYTES = 96,
+    SCRATCH_COLUMNS = 32, /* of each of which a conversion gets many rows */
 };
 
 static bool is_one_row(const struct tile *tile)
@@ -67,16 +68,45 @@ static void convert_columns(const struct tile_conversion *conversion, const stru
     }
 }
 
+/* Columns that become smaller: less is transposed after they are converted. */
+static void convert_across(const struct tile_conversion *conversion, const struct tile *tile,
+                           char *to)
+{
+    _Alignas(LINE_BYTES) char converted[SCRATCH_BYTES];
+    const ptrdiff_t size = (ptrdiff_t)conversion->to_size;
+    const ptrdiff_t columns = size_min(tile->columns, SCRATCH_COLUMNS);
+    const ptrdiff_t most = size_min(SCRATCH_BYTES / size / columns, tile->rows);
+    struct tile part = {converted, 0, 0, size, most * size};
+    for (ptrdiff_t c = 0; c < tile->columns; c += part.columns) {
+        part.columns = size_min(columns, tile->columns - c);
+        for (ptrdiff_t r = 0; r < tile->rows; r += part.rows) {
+            part.rows = size_min(most, tile->rows - r);
+            const char *from = tile->data + r * tile->row_step + c * tile->column_step;
+            for (ptrdiff_t i = 0; i < part.columns; i++) {
+                conversion->convert(from + i * tile->column_step, tile->row_step,
+                                    converted + i * part.column_step, part.rows);
+            }
+            tile_pack_rows(conversion->to_size, &part, to + (r * tile->columns + c) * size,
+                           tile->columns * size);
+        }
+    }
+}
+
 void tile_convert(const struct tile_conversion *conversion, const struct tile *tile, char *to)
 {
     const size_t size = conversion->from_size;
     /* Larger items are converted from where they lie in less time than it takes to transpose them. */
     const bool lies_across = tile->row_step == (ptrdiff_t)size && size <= sizeof(uint32_t) &&
                              tile_has_vectors(size, tile->rows);
+    const bool narrows = size > sizeof(uint32_t) && conversion->to_size < size &&
+                         tile_has_vectors(conversion->to_size, tile->rows) &&
+                         magnitude(tile->row_step) < magnitude(tile->column_step);
     const bool is_short = tile->columns * (ptrdiff_t)size < PACKED_BELOW_ROW_BYTES;
     if (tile->rows > 1 && tile->row_step == 0) {
         conversion->convert(tile->data, tile->column_step, to, tile->columns);
         tile_repeat_row((size_t)tile->columns * conversion->to_size, tile->rows, to);
+    } else if (narrows) {
+        convert_across(conversion, tile, to);
     } else if (is_one_row(tile) || (tile->column_step != 0 && !is_short && !lies_across)) {
         convert_rows(conversion, tile, to, tile->columns);
     } else if (tile->column_step == 0) {
