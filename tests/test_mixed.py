@@ -502,6 +502,38 @@ def test_inputs_of_logical_operations_become_bools(name, pair):
         assert over_axes() == before + 1
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("pair", ["lL", "Ll", "qQ", "Lq", "iL", "Lb"])
+@pytest.mark.parametrize(
+    "name", ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"]
+)
+def test_comparisons_of_both_signs(name, pair, threads, request):
+    """For which NumPy has loops of two dtypes."""
+    if threads > 1:
+        request.getfixturevalue("threads_always")
+    ours, theirs = getattr(nc, name), getattr(np, name)
+    rng = np.random.default_rng(3)
+    for shape in ((1,), (1, 1), (17,), (5, 7), (31, 47), (40, 300)):
+        x, y = (
+            rng.choice([*values, *range(3)], shape).astype(kind)
+            for kind in pair
+            for values in [np.array([np.iinfo(kind).min, np.iinfo(kind).max, -1]).astype(kind)]
+        )
+        before, calls = sum(_core.short_calls()), 0
+        strided = np.repeat(y, 2, -1)[..., ::2]
+        with nc.config(threads=threads):
+            for b in (y, y.copy("F"), strided, y[::-1], y[:1], y.ravel()[0], y[-1:, ..., -1:]):
+                expected, out = theirs(x, b), np.zeros(shape, "?", "F")
+                assert same_bits(ours(x, b), expected)
+                assert same_bits(ours(x, b, out=out), expected)
+                calls += 2
+        assert sum(_core.short_calls()) == before + calls, shape
+        mask = rng.random(shape) < 0.5
+        expected, out = np.zeros((2, *shape), "l")
+        theirs(x, y, out=expected, where=mask)
+        assert same_bits(ours(x, y, out=out, where=mask), expected)
+
+
 # ---- masks ----
 
 

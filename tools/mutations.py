@@ -230,6 +230,31 @@ MUTATIONS = {
         "for (ptrdiff_t k = 1; k < along.n; k++) {",
         "for (ptrdiff_t k = 2; k < along.n; k++) {",
     ),
+    "running results in fours": (
+        "src/kernels/reduction/running.c",
+        "const wide three = name##_of(two,",
+        "const wide three = name##_of(one,",
+    ),
+    "sums of integers in fours": (
+        "src/kernels/reduction/reduce_integers_op_template.h",
+        "name(put)(VALUE(carry, three), out + 2 * out_step);",
+        "name(put)(VALUE(carry, two), out + 2 * out_step);",
+    ),
+    "exponents that are repeated": (
+        "src/numpy/filled_loop.c",
+        "!(repeated == 1 && loop->keeps_second) &&",
+        "!(repeated == 2 && loop->keeps_second) &&",
+    ),
+    "comparisons of both signs": (
+        "src/numpy/call_table.c",
+        "&table->of_signs[first.kind == 'u'];",
+        "&table->of_signs[0];",
+    ),
+    "large items that become bools": (
+        "src/engine/tile_convert.c",
+        "tile_pack_rows(conversion->to_size, &part, to + (r * tile->columns + c) * size,",
+        "tile_pack_rows(conversion->to_size, &part, to + r * tile->columns * size,",
+    ),
     "running sums of complex numbers": (
         "src/kernels/reduction/running.c",
         "imaginary += in[1];",

@@ -320,14 +320,15 @@ static void check_store(const struct reduction_kernel *kernel)
 
 static void check_accumulate(const struct reduction_kernel *kernel, ptrdiff_t spread, bool in_place)
 {
-    static char out[1000 * 8 * 3], in[1000 * 8 * 3];
+    enum { ELEMENTS = 1003 };
+    static char out[ELEMENTS * 8 * 3], in[ELEMENTS * 8 * 3];
     const ptrdiff_t step = spread * (ptrdiff_t)kernel->item_size;
     memcpy(in, room, sizeof in);
     memcpy(out, room, sizeof out);
     const uint64_t before = random_bits();
     uint64_t carry = integer_at((const char *)&before, kernel);
-    kernel->accumulate((const char *)&before, in_place ? out : in, step, out, step, 1000);
-    for (ptrdiff_t k = 0; k < 1000; k++) {
+    kernel->accumulate((const char *)&before, in_place ? out : in, step, out, step, ELEMENTS);
+    for (ptrdiff_t k = 0; k < ELEMENTS; k++) {
         carry = combined(kernel, carry, integer_at(in + k * step, kernel));
         expect(memcmp(out + k * step, &carry, kernel->item_size) == 0, "%s: element %td of a run",
                name_of(kernel), k);
