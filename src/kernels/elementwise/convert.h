@@ -5,7 +5,8 @@
 #include "kernels/half_convert.h"
 #include "kernels/integer_convert.h"
 
-enum { GATHERED_ELEMENTS = 256 };
+/* Of contiguous elements, the last block may overlap the one before: a loop of vectors leaves others one by one. */
+enum { GATHERED_ELEMENTS = 256, CONVERTED_BLOCK_BYTES = 32 };
 
 /* Processors may slow down for vectors of 512 bits, for some time: NumPy's loops of scalars, which get the converted
  * elements, took a tenth longer. `python benchmarks/random_calls.py` */
@@ -174,7 +175,13 @@ LARGE_TO_TRUTH(DEFINE_BY_MASKS, )
     {                                                                                              \
         to_type *next = to;                                                                        \
         if (step == sizeof(type)) {                                                                \
-            convert_vectors_##source##_##target((const type *)from, next, n);                      \
+            enum { BLOCK = CONVERTED_BLOCK_BYTES / sizeof(type) };                                 \
+            const type *items = (const type *)from;                                                \
+            const ptrdiff_t rest = n >= BLOCK ? n % BLOCK : 0;                                     \
+            convert_vectors_##source##_##target(items, next, n - rest);                            \
+            if (rest > 0) {                                                                        \
+                convert_vectors_##source##_##target(items + n - BLOCK, next + n - BLOCK, BLOCK);   \
+            }                                                                                      \
             return;                                                                                \
         }                                                                                          \
         for (; converts_quads(sizeof(type), sizeof(to_type), to_kind) && n >= 4; n -= 4) {         \
