@@ -258,7 +258,8 @@ static void split_segments(struct segment_split *split, ptrdiff_t average)
     const ptrdiff_t evenly = axis.n / (threads * REDUCTION_BLOCKS_PER_THREAD);
     split->columns = size_max(size_min(evenly, block_bytes / line_bytes), 1);
     /* Results side by side are one thread's: they share cache lines. */
-    const ptrdiff_t beside = ceiling(LINE_BYTES, size_max(magnitude(axis.out_step), 1));
+    const ptrdiff_t beside =
+        threads > 1 ? ceiling(LINE_BYTES, size_max(magnitude(axis.out_step), 1)) : 1;
     split->columns = size_min(axis.n, ceiling(split->columns, beside) * beside);
     /* NumPy's loops have vectors for contiguous rows only. */
     const bool takes_rows = axis.step == item || !kernel->sums_are_results;
@@ -276,7 +277,7 @@ static void split_segments(struct segment_split *split, ptrdiff_t average)
     }
     const ptrdiff_t bytes = split->columns * (average * item + REDUCTION_SEGMENT_BYTES);
     /* Whole lines are read in the order of memory. */
-    const bool are_whole = !are_columns && line_bytes <= block_bytes;
+    const bool are_whole = !are_columns && (threads == 1 || line_bytes <= block_bytes);
     split->range =
         are_whole ? segments->count : size_min(size_max(block_bytes / bytes, 1), segments->count);
     if (segments->policy->small_blocks && threads > 1) {
