@@ -205,8 +205,7 @@ static bool packs_columns(const struct reduction *reduction)
     const struct axis axis = fastest(&reduction->kept);
     const ptrdiff_t size = (ptrdiff_t)kernel->item_size;
     const ptrdiff_t rows = size_from(&reduction->repeated, 0);
-    return !kernel->zeros_tie && reduction->kept.count > 1 &&
-           axis.step == (ptrdiff_t)reduction->conversion.from_size &&
+    return reduction->kept.count > 1 && axis.step == (ptrdiff_t)reduction->conversion.from_size &&
            axis.n * size < REDUCTION_PACKED_ROW_BYTES && rows > 1 &&
            (kernel->sums_are_results || rows * axis.n * size <= REDUCTION_PACKED_COLUMN_BYTES);
 }
