@@ -13,9 +13,11 @@
 
 enum {
     MOST_STACK_AXES = 8,
-    LONG_STACK = 16,       /* products that are worth one plan, */
-    LONG_STACK_MULS = 512, /* or multiplications of all together, */
-    FEW_BOOLS = 4,         /* where so many decide a sum */
+    LONG_STACK = 16,          /* products that are worth one plan, */
+    LONG_STACK_MULS = 512,    /* or multiplications of all together, */
+    LEAST_OF_NUMPYS = 8,      /* or that NumPy's loop gets without a plan, */
+    NUMPYS_STACK_MULS = 8192, /* of a stack that no near cache holds; */
+    FEW_BOOLS = 4,            /* where so many decide a sum */
 };
 
 _Thread_local unsigned long long matmul_calls;
@@ -232,6 +234,13 @@ static bool is_shared_out(const struct gufunc_loop *loop, const struct product *
     return plan.stack_threads > 1;
 }
 
+static bool is_left_to_numpy(const struct gufunc_loop *loop, const struct product *stack)
+{
+    struct matmul_plan plan;
+    matmul_plan(&plan, &policy_in_use, &loop->dtype, stack);
+    return plan.way == MATMUL_FALLBACK && plan.stack_threads == 1;
+}
+
 /* Whether the last axis stays the product's own though another one is longer: memory is read in order along it. Not
  * where its products are not worth a plan, or threads get more of the longer one. */
 static bool stays_last(const struct gufunc_loop *loop, const struct product *product,
@@ -239,9 +248,12 @@ static bool stays_last(const struct gufunc_loop *loop, const struct product *pro
 {
     const struct product inner = along(product, last), stack = along(product, longest);
     const npy_intp k = loop->type == NPY_BOOL ? Py_MIN(inner.k, FEW_BOOLS) : inner.k;
-    const double muls = (double)inner.m * (double)k * (double)inner.n;
-    return (double)last->n * muls >= LONG_STACK_MULS &&
-           (!is_shared_out(loop, &stack) || is_shared_out(loop, &inner));
+    const double muls = (double)last->n * (double)inner.m * (double)k * (double)inner.n;
+    if (muls < LONG_STACK_MULS) {
+        return last->n >= LEAST_OF_NUMPYS && muls * (double)longest->n >= NUMPYS_STACK_MULS &&
+               is_left_to_numpy(loop, &inner);
+    }
+    return !is_shared_out(loop, &stack) || is_shared_out(loop, &inner);
 }
 
 /* Puts a long axis last, the product's own. */
