@@ -7,6 +7,8 @@
 
 #include "reduction_kernels.h"
 
+#include <stdlib.h>
+
 #ifndef IS_BOOL
 #define IS_BOOL 0
 #endif

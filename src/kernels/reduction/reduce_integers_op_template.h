@@ -74,17 +74,25 @@ static void name(reduce_rows)(const struct reduction_kernel *kernel, const char 
         name(reduce_few_columns)(data, step, rows, next, columns, onto, sums);
         return;
     }
-    const bool one_by_one = from_memory && next == sizeof(stored) && step > VERY_SHORT_ROW_BYTES &&
-                            columns * (ptrdiff_t)sizeof(uint64_t) <= SHORT_ROW_BYTES;
+    const bool is_contiguous = next == sizeof(stored);
+    const bool one_by_one =
+        from_memory && step > VERY_SHORT_ROW_BYTES &&
+        (is_contiguous ? columns * (ptrdiff_t)sizeof(uint64_t) <= SHORT_ROW_BYTES
+                       : columns * labs(next) <= SHORT_STRIDED_ROW_BYTES);
     for (ptrdiff_t at = 0; at < columns; at += ROW_COLUMNS) {
         const ptrdiff_t left = columns - at, n = left < ROW_COLUMNS ? left : ROW_COLUMNS;
         uint64_t *result = (uint64_t *)sums + at;
         if (one_by_one) {
             name(add_rows)(data + at * next, step, 1, next, n, onto, result);
             for (ptrdiff_t row = 1; row < rows; row++) {
-                name(add_row)(data + row * step + at * next, n, result);
+                const char *from = data + row * step + at * next;
+                if (is_contiguous) {
+                    name(add_row)(from, n, result);
+                } else {
+                    name(add_rows)(from, step, 1, next, n, true, result);
+                }
             }
-        } else if (next == sizeof(stored)) {
+        } else if (is_contiguous) {
             name(add_rows)(data + at * next, step, rows, sizeof(stored), n, onto, result);
         } else {
             name(add_rows)(data + at * next, step, rows, next, n, onto, result);

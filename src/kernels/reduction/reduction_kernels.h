@@ -24,7 +24,11 @@ extern const struct reduction_kernel REDUCTION(multiply, int8), REDUCTION(multip
     REDUCTION(multiply, int32), REDUCTION(multiply, int64), REDUCTION(multiply, uint8),
     REDUCTION(multiply, uint16), REDUCTION(multiply, uint32), REDUCTION(multiply, uint64);
 
-/* Up to here a row's accumulators stay in the first-level cache, and rows are added one at a time. */
-enum { SHORT_ROW_BYTES = 8192 };
+enum {
+    /* Up to here a row's accumulators stay in the first-level cache, and rows are added one at a time; */
+    SHORT_ROW_BYTES = 8192,
+    /* rows of columns that lie apart only from memory: prefetchers do not get ahead in several short rows at once. */
+    SHORT_STRIDED_ROW_BYTES = 16384,
+};
 
 #endif

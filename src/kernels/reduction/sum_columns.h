@@ -5,6 +5,8 @@
 
 #include "sum_line.h"
 
+#include <stdlib.h>
+
 enum {
     /* Rows added in one pass over the sums, which saves trips to the second-level cache. Fewer rows, or
      * software prefetching, were slower from memory. */
@@ -84,13 +86,33 @@ INLINE void add_strided_columns(const char *data, ptrdiff_t step, int rows, ptrd
     }
 }
 
+/* Of one row of complex numbers, both parts at a time. */
+static void add_strided_pairs(const char *data, ptrdiff_t next, ptrdiff_t columns, bool onto,
+                              accumulator *sums)
+{
+    typedef accumulator both __attribute__((vector_size(2 * sizeof(accumulator))));
+    for (ptrdiff_t column = 0; column < columns; column++, data += next, sums += 2) {
+        both sum = {0}, item;
+        memcpy(&item, data, sizeof item);
+        if (onto) {
+            memcpy(&sum, sums, sizeof sum);
+            item = sum + item;
+        }
+        memcpy(sums, &item, sizeof item);
+    }
+}
+
 /* Up to SOME_ROWS rows of such columns. */
 SCALAR static void add_strided_rows(const char *data, ptrdiff_t step, ptrdiff_t rows,
                                     ptrdiff_t next, ptrdiff_t columns, bool onto, accumulator *sums)
 {
     switch (rows) {
     case 1:
-        add_strided_columns(data, step, 1, next, columns, onto, sums);
+        if (PARTS == 2) {
+            add_strided_pairs(data, next, columns, onto, sums);
+        } else {
+            add_strided_columns(data, step, 1, next, columns, onto, sums);
+        }
         break;
     case 2:
         add_strided_columns(data, step, 2, next, columns, onto, sums);
@@ -191,14 +213,15 @@ static void reduce_rows(const struct reduction_kernel *kernel, const char *data,
                         ptrdiff_t rows, ptrdiff_t next, ptrdiff_t columns, bool from_memory,
                         bool onto, void *sums)
 {
-    (void)kernel, (void)from_memory;
+    (void)kernel;
     const ptrdiff_t parts = columns * PARTS;
     const bool is_contiguous = next == PARTS * (ptrdiff_t)sizeof(stored);
     const bool is_short = parts <= SHORT_ROW_PARTS, has_vector = parts >= LANES;
     const ptrdiff_t most =
-        !is_contiguous ? SOME_ROWS
-        : is_short     ? rows_in_cache(step)
-                       : (parts * (ptrdiff_t)sizeof(stored) <= SHORT_ROW_BYTES ? 1 : MANY_ROWS);
+        !is_contiguous
+            ? (from_memory && columns * labs(next) <= SHORT_STRIDED_ROW_BYTES ? 1 : SOME_ROWS)
+        : is_short ? rows_in_cache(step)
+                   : (parts * (ptrdiff_t)sizeof(stored) <= SHORT_ROW_BYTES ? 1 : MANY_ROWS);
     for (ptrdiff_t row = 0; row < rows;) {
         const ptrdiff_t left = rows - row;
         const char *from = data + row * step;
