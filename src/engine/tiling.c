@@ -185,13 +185,17 @@ static bool joins_rows(const struct tiling *tiling)
     return row->n > 1 && is_joined(nested, out) && column->n * out_size < longest;
 }
 
-/* Whether packing what lies across takes less time than reading it as it lies. */
-static bool packing_pays(size_t item_size, ptrdiff_t rows, ptrdiff_t columns)
+/* Whether packing what lies across takes less time than reading it as it lies. Of integers of 4 bytes, too: NumPy's loops
+ * have vectors for floats that lie apart. */
+static bool packing_pays(const struct elementwise *loop, size_t item_size, ptrdiff_t rows,
+                         ptrdiff_t columns)
 {
     const bool are_many = rows >= LEAST_PACKED_ROWS;
-    return item_size < GATHERED_BELOW_ITEM_BYTES
-               ? are_many || rows * columns >= LEAST_PACKED_ELEMENTS
-               : are_many && tile_has_vectors(item_size, rows);
+    const bool are_integers = loop->kernel != NULL && loop->same_bits == SAME_ANYWHERE;
+    const bool are_gathered = item_size < GATHERED_BELOW_ITEM_BYTES ||
+                              (item_size == GATHERED_BELOW_ITEM_BYTES && are_integers);
+    return are_gathered ? are_many || rows * columns >= LEAST_PACKED_ELEMENTS
+                        : are_many && tile_has_vectors(item_size, rows);
 }
 
 /* Chooses what is packed; returns whether anything lies across. */
@@ -208,8 +212,8 @@ static bool choose_packed(struct tiling *tiling, bool may_pack)
         tiling->packed_once[in] =
             may_pack && (fits || nested->convert[in] != NULL) && repeats_apart(loop, nested, in);
         tiling->packed[in] =
-            tiling->packed_once[in] ||
-            (lies && may_pack && fits && packing_pays(loop->item_size[in], row->n, column->n));
+            tiling->packed_once[in] || (lies && may_pack && fits &&
+                                        packing_pays(loop, loop->item_size[in], row->n, column->n));
     }
     return across;
 }
