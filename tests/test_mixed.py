@@ -515,14 +515,15 @@ def test_comparisons_of_both_signs(name, pair, threads, request):
     rng = np.random.default_rng(3)
     for shape in ((1,), (1, 1), (17,), (5, 7), (31, 47), (40, 300)):
         x, y = (
-            rng.choice([*values, *range(3)], shape).astype(kind)
+            np.array([np.iinfo(kind).min, np.iinfo(kind).max, 0, 1, 2], kind)[
+                rng.integers(5, size=shape)
+            ]
             for kind in pair
-            for values in [np.array([np.iinfo(kind).min, np.iinfo(kind).max, -1]).astype(kind)]
         )
         before, calls = sum(_core.short_calls()), 0
         strided = np.repeat(y, 2, -1)[..., ::2]
         with nc.config(threads=threads):
-            for b in (y, y.copy("F"), strided, y[::-1], y[:1], y.ravel()[0], y[-1:, ..., -1:]):
+            for b in (y, y.copy("F"), strided, y[::-1], y[:1], y.ravel()[0], y[..., -1:]):
                 expected, out = theirs(x, b), np.zeros(shape, "?", "F")
                 assert same_bits(ours(x, b), expected)
                 assert same_bits(ours(x, b, out=out), expected)

@@ -326,6 +326,24 @@ static bool read_converted_output(const struct resolved_arguments *arguments,
     return call->convert[inputs] != NULL && array_is_plain(out) && call->mask == NULL;
 }
 
+static bool is_repeated(PyArrayObject *array)
+{
+    bool is = array_size(array) > 1;
+    for (int i = 0; i < PyArray_NDIM(array) && is; i++) {
+        is = array_step(array, i) == 0;
+    }
+    return is;
+}
+
+/* Whether a loop of NumPy's for which a repeated second input is a case of its own gets one that is: not if NumPy casts the
+ * repeated elements to an array of as many. */
+static bool casts_repeated(const struct ufunc_call *call)
+{
+    PyArrayObject *second = call->table->inputs > 1 ? call->array[1] : NULL;
+    return call->row->loop->keeps_second && second != NULL && call->convert[1] != NULL &&
+           is_repeated(second);
+}
+
 /* Whether the call can be computed in pieces; completes `call`. */
 static bool fits_pieces(const struct resolved_arguments *arguments, int loop,
                         struct ufunc_call *call)
@@ -348,7 +366,7 @@ static bool fits_pieces(const struct resolved_arguments *arguments, int loop,
         }
         converts = converts || call->convert[i] != NULL;
     }
-    const bool fits = read_converted_output(arguments, call);
+    const bool fits = read_converted_output(arguments, call) && !casts_repeated(call);
     /* Else it is a call like any other, after all. */
     call->is_resolved =
         converts || call->convert[table->inputs] != NULL || call->order != NPY_KEEPORDER;
