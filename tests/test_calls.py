@@ -499,6 +499,22 @@ def test_repeated_inputs_of_floats_are_written_out(name, kinds):
                         assert same_bits(ours(*inputs), theirs(*inputs))
 
 
+@pytest.mark.parametrize("kinds", ["eh", "el", "fl", "de", "ff", "dd"])
+@pytest.mark.parametrize("shape", [(1,), (1, 1)])
+def test_single_exponents(shape, kinds):
+    """NumPy's loop computes a power of -1 as a quotient if it gets no step for the exponent."""
+    rng = np.random.default_rng(4)
+    for x in rng.uniform(1, 50, 60):
+        base, exponent = np.array(x, kinds[0]), np.array(-1, kinds[1])
+        for a in (base, base.reshape(shape), np.broadcast_to(base, shape)):
+            for b in (exponent, exponent.reshape(shape), np.broadcast_to(exponent, shape)):
+                expected = np.asarray(np.power(a, b))
+                assert same_bits(np.asarray(nc.power(a, b)), expected)
+                if expected.ndim > 0:
+                    out = np.zeros_like(expected)
+                    assert same_bits(nc.power(a, b, out=out), np.power(a, b, out=expected))
+
+
 @pytest.mark.parametrize("dtype", ["d", float, np.float64, np.dtype("d")])
 def test_dtype_that_changes_nothing(dtype, short_calls):
     a = np.arange(12.0).reshape(3, 4)

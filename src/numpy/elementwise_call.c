@@ -95,10 +95,9 @@ static void find_data(const struct ufunc_call *call, struct call_plan *plan)
         plan->data[i] =
             call->array[i] != NULL ? PyArray_DATA(call->array[i]) : (char *)call->scalar[i].bytes;
     }
+    plan->data[inputs] = out != NULL ? PyArray_DATA(out) : NULL; /* a new one is made later */
     if (out == NULL) {
         plan->step[inputs] = (npy_intp)call->row->loop->engine.item_size[inputs];
-    } else {
-        plan->data[inputs] = PyArray_DATA(out);
     }
 }
 

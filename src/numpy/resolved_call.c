@@ -328,9 +328,10 @@ static bool read_converted_output(const struct resolved_arguments *arguments,
 
 static bool is_repeated(PyArrayObject *array)
 {
-    bool is = array_size(array) > 1;
+    const bool is_one = array_size(array) == 1;
+    bool is = PyArray_NDIM(array) > 0;
     for (int i = 0; i < PyArray_NDIM(array) && is; i++) {
-        is = array_step(array, i) == 0;
+        is = is_one ? PyArray_STRIDE(array, i) == 0 : array_step(array, i) == 0;
     }
     return is;
 }
