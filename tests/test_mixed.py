@@ -535,6 +535,28 @@ def test_comparisons_of_both_signs(name, pair, threads, request):
         assert same_bits(ours(x, y, out=out, where=mask), expected)
 
 
+@pytest.mark.parametrize("policy", [None, "threads_always"])
+@pytest.mark.parametrize("kinds", ["ei", "fi", "fl", "di", "dl", "hi", "fh", "db", "?l"])
+def test_ldexp(kinds, policy, request):
+    """Its loops have inputs of two dtypes."""
+    if policy is not None:
+        request.getfixturevalue(policy)
+    rng = np.random.default_rng(5)
+    for shape in ((1,), (1, 1), (13,), (4, 9), (3, 5, 7), (60, 200)):
+        x = rng.uniform(-3, 3, shape).astype(kinds[0])
+        y = rng.integers(-8, 8, shape).astype(kinds[1])
+        strided = np.repeat(y, 2, -1)[..., ::2]
+        before = sum(_core.short_calls())
+        for b in (y, y.copy("F"), strided, y[::-1], y[:1], y.ravel()[0], 3):
+            expected = np.ldexp(x, b)
+            result = nc.ldexp(x, b)
+            assert same_bits(result, expected)
+            assert same_bits(nc.ldexp(x, b, out=np.zeros_like(expected)), expected)
+        assert sum(_core.short_calls()) > before
+        with np.errstate(over="raise"), pytest.raises(FloatingPointError, match="ldexp"):
+            nc.ldexp(x.astype("d") + 4, np.full(shape, 2000))
+
+
 # ---- masks ----
 
 

@@ -245,10 +245,10 @@ MUTATIONS = {
         "!(repeated == 1 && loop->keeps_second) &&",
         "!(repeated == 2 && loop->keeps_second) &&",
     ),
-    "comparisons of both signs": (
-        "src/numpy/call_table.c",
-        "&table->of_signs[first.kind == 'u'];",
-        "&table->of_signs[0];",
+    "loops of two dtypes": (
+        "src/numpy/call_table.h",
+        "return input == 1 && row->second != NULL ? row->second : row->input;",
+        "return input == 2 && row->second != NULL ? row->second : row->input;",
     ),
     "large items that become bools": (
         "src/engine/tile_convert.c",

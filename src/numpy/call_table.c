@@ -194,29 +194,38 @@ static int add_conversions(struct call_table *table, PyUFuncObject *ufunc)
     return 0;
 }
 
-/* Of both signs, as comparisons have. */
-static void add_row_of_signs(struct call_table *table, struct loop *loop, const char types[])
+/* Comparisons have such loops, too: of integers of both signs. */
+static int add_mixed_row(struct call_table *table, struct loop *loop, const char types[])
 {
-    const struct dtype first = dtype_of(types[0]), second = dtype_of(types[1]);
-    const bool fits = first.size == second.size && dtype_is_integer(types[0]) &&
-                      dtype_is_integer(types[1]) && types[2] == NPY_BOOL;
-    struct call_row *entry = &table->of_signs[first.kind == 'u'];
-    if (fits && first.kind != second.kind && entry->loop == NULL) {
-        entry->loop = loop;
-        entry->input = PyArray_DescrFromType(types[0]);
-        entry->second = PyArray_DescrFromType(types[1]);
-        entry->output = PyArray_DescrFromType(types[2]);
+    if (!dtype_is_number(types[0]) || !dtype_is_number(types[1]) || !dtype_is_number(types[2])) {
+        return 0;
     }
+    if (table->mixed == NULL) {
+        table->mixed = PyMem_Calloc((size_t)table->loops, sizeof *table->mixed);
+    }
+    if (table->mixed == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    table->mixed[table->mixed_rows++] = (struct call_row){
+        .loop = loop,
+        .input = PyArray_DescrFromType(types[0]),
+        .second = PyArray_DescrFromType(types[1]),
+        .output = PyArray_DescrFromType(types[2]),
+    };
+    return 0;
 }
 
 const struct call_row *call_table_row(const struct call_table *table, int loop)
 {
     const struct loop *wanted = &table->loop[loop];
     const int type = table->types[loop * table->operands];
-    return type < CALL_TYPES && table->row[type].loop == wanted ? &table->row[type]
-           : table->of_signs[0].loop == wanted                  ? &table->of_signs[0]
-           : table->of_signs[1].loop == wanted                  ? &table->of_signs[1]
-                                                                : NULL;
+    const struct call_row *row =
+        type < CALL_TYPES && table->row[type].loop == wanted ? &table->row[type] : NULL;
+    for (int i = 0; i < table->mixed_rows && row == NULL; i++) {
+        row = table->mixed[i].loop == wanted ? &table->mixed[i] : NULL;
+    }
+    return row;
 }
 
 int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct loop *loops)
@@ -246,8 +255,9 @@ int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct
         if (!table->is_product && loops[row].engine.operands == 0) {
             continue;
         }
-        if (ufunc->nin == 2 && !alike && !table->is_product) {
-            add_row_of_signs(table, &loops[row], types);
+        if (ufunc->nin == 2 && types[1] != types[0] && !table->is_product &&
+            add_mixed_row(table, &loops[row], types) < 0) {
+            return -1;
         }
         struct call_row *entry = &table->row[(int)types[0]];
         if (!alike || entry->input != NULL) {
@@ -274,10 +284,11 @@ void call_table_release(struct call_table *table)
         Py_XDECREF((PyObject *)table->row[type].input);
         Py_XDECREF((PyObject *)table->row[type].output);
     }
-    for (int signs = 0; signs < 2; signs++) {
-        Py_XDECREF((PyObject *)table->of_signs[signs].input);
-        Py_XDECREF((PyObject *)table->of_signs[signs].second);
-        Py_XDECREF((PyObject *)table->of_signs[signs].output);
+    for (int i = 0; i < table->mixed_rows; i++) {
+        Py_XDECREF((PyObject *)table->mixed[i].input);
+        Py_XDECREF((PyObject *)table->mixed[i].second);
+        Py_XDECREF((PyObject *)table->mixed[i].output);
     }
+    PyMem_Free(table->mixed);
     PyMem_Free(table->converting);
 }

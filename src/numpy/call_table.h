@@ -38,9 +38,9 @@ struct call_table {
         PyArray_Descr *input, *output; /* NULL: NumPy's path */
         PyArray_Descr *second;         /* of the second input, if it is not that of the first */
         bool converts;                 /* NumPy, which has no loop for it, would cast the inputs */
-    } row[CALL_TYPES]; /* by the type number of inputs of one dtype; of one output */
-    struct call_row
-        of_signs[2];         /* of a signed integer and an unsigned one, or the other way round */
+    } row[CALL_TYPES];      /* by the type number of inputs of one dtype; of one output */
+    struct call_row *mixed; /* of loops whose two inputs have different dtypes, as of ldexp() */
+    int mixed_rows;
     struct loop *converting; /* those of rows that convert; NULL: there are none */
     /* Loops by kinds of inputs, as far as NumPy was asked. */
     _Atomic signed char known[INPUT_KINDS][INPUT_KINDS];
