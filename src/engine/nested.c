@@ -78,23 +78,26 @@ static void pack_tile(const struct tiling *tiling, int in, const struct tile *ti
     }
 }
 
-/* Of the size in which they are stored, if these fit the stack. */
+/* As many planes at a time, in the size in which they are stored, as fit the stack. */
 static __attribute__((noinline)) void convert_apart(const struct tiling *tiling, int in,
                                                     const struct tile *plane, ptrdiff_t plane_step,
                                                     ptrdiff_t planes, char *to)
 {
     _Alignas(LINE_BYTES) char stored[JOINED_TILE_BYTES];
-    const size_t size = tiling->nested->stored_size[in];
+    const ptrdiff_t size = (ptrdiff_t)tiling->nested->stored_size[in];
     const ptrdiff_t elements = plane->rows * plane->columns;
-    if ((size_t)(planes * elements) * size <= sizeof stored) {
-        pack_apart(size, plane, plane_step, planes, stored);
-        tiling->nested->convert[in](stored, (ptrdiff_t)size, to, planes * elements);
-        return;
-    }
+    const ptrdiff_t most = (ptrdiff_t)sizeof stored / (elements * size);
     struct tile tile = *plane;
-    for (ptrdiff_t i = 0; i < planes; i++) {
-        pack_tile(tiling, in, &tile, to + i * elements * (ptrdiff_t)tiling->loop->item_size[in]);
-        tile.data += plane_step;
+    for (ptrdiff_t done = 0, n; done < planes; done += n) {
+        n = size_min(size_max(most, 1), planes - done);
+        if (most > 0) {
+            pack_apart((size_t)size, &tile, plane_step, n, stored);
+            tiling->nested->convert[in](stored, size, to, n * elements);
+        } else {
+            pack_tile(tiling, in, &tile, to);
+        }
+        tile.data += n * plane_step;
+        to += n * elements * (ptrdiff_t)tiling->loop->item_size[in];
     }
 }
 

@@ -10,6 +10,7 @@ enum {
     /* Longer rows are converted one by one. `python benchmarks/random_calls.py` */
     PACKED_BELOW_ROW_BYTES = 96,
     SCRATCH_COLUMNS = 32, /* of each of which a conversion gets many rows */
+    NARROWED_COLUMNS = 8, /* which vectors transpose, at least */
 };
 
 static bool is_one_row(const struct tile *tile)
@@ -98,9 +99,9 @@ void tile_convert(const struct tile_conversion *conversion, const struct tile *t
     /* Larger items are converted from where they lie in less time than it takes to transpose them. */
     const bool lies_across = tile->row_step == (ptrdiff_t)size && size <= sizeof(uint32_t) &&
                              tile_has_vectors(size, tile->rows);
-    const bool narrows = size > sizeof(uint32_t) && conversion->to_size < size &&
-                         tile_has_vectors(conversion->to_size, tile->rows) &&
-                         magnitude(tile->row_step) < magnitude(tile->column_step);
+    const bool narrows = tile->row_step == (ptrdiff_t)size && size > sizeof(uint32_t) &&
+                         conversion->to_size < size && tile->columns >= NARROWED_COLUMNS &&
+                         tile_has_vectors(conversion->to_size, tile->rows);
     const bool is_short = tile->columns * (ptrdiff_t)size < PACKED_BELOW_ROW_BYTES;
     if (tile->rows > 1 && tile->row_step == 0) {
         conversion->convert(tile->data, tile->column_step, to, tile->columns);
