@@ -86,13 +86,13 @@ def test_short_rows(pair):
 
 @pytest.mark.usefixtures("threads_always")
 @pytest.mark.parametrize("pair", ["dd", "hl", "Ih", "?d", "bb", "FF"])
-@pytest.mark.parametrize("shape", [(37, 200, 13), (7, 40, 9, 25), (4, 999, 3)])
+@pytest.mark.parametrize("shape", [(37, 200, 13), (7, 40, 9, 25), (4, 999, 3), (2001, 3, 2)])
 def test_short_rows_of_planes_that_lie_apart(shape, pair):
     x, y = np.asfortranarray(numbers(pair[0], shape)), numbers(pair[1], shape, 1)
     mask = np.random.default_rng(2).random(shape) < 0.6
     operands = [(x, y), (x[::-1], y), (x[:, ::-1], y[::-1]), (x[..., ::-1], y[..., :1])]
     operands += [(x, y[:1]), (x[:, :1], y), (x[..., :1], y), (x, x.copy("C")), (x, y[0, 0, 0, ...])]
-    for name in "add", "not_equal", "multiply":
+    for name in "add", "not_equal", "multiply", "logical_xor":
         ours, theirs = getattr(nc, name), getattr(np, name)
         for a, b in operands:
             expected, out = theirs(a, b), np.zeros_like(theirs(a, b), order="C")

@@ -250,6 +250,11 @@ MUTATIONS = {
         "return input == 1 && row->second != NULL ? row->second : row->input;",
         "return input == 2 && row->second != NULL ? row->second : row->input;",
     ),
+    "planes that are converted together": (
+        "src/engine/nested.c",
+        "to += n * elements * (ptrdiff_t)tiling->loop->item_size[in];",
+        "to += elements * (ptrdiff_t)tiling->loop->item_size[in];",
+    ),
     "large items that become bools": (
         "src/engine/tile_convert.c",
         "tile_pack_rows(conversion->to_size, &part, to + (r * tile->columns + c) * size,",
