@@ -70,8 +70,6 @@ enum {
     PACKED_ROW_BYTES = 8192,
     /* An input across the output is not packed if its lines stay in the second-level cache. */
     UNPACKED_BELOW_LINES = 512,
-    /* Where nothing of it is packed, rows are read in order as far as the second-level cache holds what lies across. */
-    UNPACKED_TILE_BYTES = 1 << 19,
     /* Other tiles hide what taking them costs. */
     TILE_ELEMENTS = 16384,
     /* With `where=`, the true elements of a piece are gathered, or each run of them is computed by itself. What

@@ -377,9 +377,7 @@ static void cut_into_tiles(struct tiling *tiling, struct nested *nested, bool ma
         packs_once = packs_once || tiling->packed_once[in];
     }
     const ptrdiff_t bytes = tiling->joined ? JOINED_TILE_BYTES : PACKED_TILE_BYTES;
-    const ptrdiff_t most = packs    ? bytes / item
-                           : across ? UNPACKED_TILE_BYTES / item
-                                    : TILE_ELEMENTS;
+    const ptrdiff_t most = packs || across ? bytes / item : TILE_ELEMENTS;
     const bool is_narrow = packs && only_packs(loop, nested);
     const ptrdiff_t widest = is_narrow ? NARROW_TILE_COLUMNS : WIDE_TILE_COLUMNS;
     const ptrdiff_t all_rows = (is_narrow ? NARROW_TILE_BYTES / item : most) / row->n;
