@@ -116,12 +116,16 @@ static ptrdiff_t longest_packed(const struct tiling *tiling)
 {
     const struct nested *nested = tiling->nested;
     const bool has_few_rows = nested->axis[nested->axes - 2].n < LEAST_REPETITIONS;
-    bool takes_longer = nested->is_masked || tiling->loop->kernel == NULL;
+    const bool is_numpys = tiling->loop->kernel == NULL;
+    bool takes_longer = nested->is_masked || is_numpys, are_converted = true;
     for (int in = 0; in < tiling->loop->inputs; in++) {
         const bool is_packed = tiling->packed[in] && !(tiling->packed_once[in] && has_few_rows);
         takes_longer = takes_longer || (nested->convert[in] != NULL && !is_packed);
+        are_converted = are_converted && nested->convert[in] != NULL;
     }
-    return takes_longer ? JOIN_ROWS_BELOW_BYTES_IF_CONVERTED : JOIN_ROWS_BELOW_BYTES_IF_PACKED;
+    return is_numpys && are_converted ? JOIN_ROWS_BELOW_BYTES
+           : takes_longer             ? JOIN_ROWS_BELOW_BYTES_IF_CONVERTED
+                                      : JOIN_ROWS_BELOW_BYTES_IF_PACKED;
 }
 
 /* Whether rows are to be joined even if an input has to be packed. */
