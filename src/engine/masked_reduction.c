@@ -15,8 +15,10 @@ enum {
     COLUMN_BYTES = 4096, /* of a piece of rows, and of the sums of its columns */
     MOST_SEEN = 512,     /* bools of which runs are counted, */
     ROWS_BY_RUNS = 8,    /* in one of so many rows */
-    RUN_BLOCK = 8192,    /* elements whose runs a thread sums at a time */
-    ROUND_BLOCKS = 64,   /* blocks whose sums are in memory */
+    APART =
+        8, /* times as long it takes to blend an element that lies apart, at most a cache line */
+    RUN_BLOCK = 8192,  /* elements whose runs a thread sums at a time */
+    ROUND_BLOCKS = 64, /* blocks whose sums are in memory */
 };
 
 struct masked_split {
@@ -300,8 +302,9 @@ static bool row_has_few_runs(const struct masked_split *split, const struct colu
     const ptrdiff_t seen = size_min(columns->n, MOST_SEEN);
     const ptrdiff_t runs =
         count_true(mask_of(masked, data), mask_step_of(masked, columns->step), seen).runs;
-    return runs * REDUCTION_MASKED_RUN_BYTES <
-           bytes_of_lines(seen, masked->reduction.kernel->item_size, columns->step);
+    const ptrdiff_t item = (ptrdiff_t)masked->reduction.kernel->item_size;
+    const ptrdiff_t each = columns->step == item ? item : size_min(APART * item, LINE_BYTES);
+    return runs * REDUCTION_MASKED_RUN_BYTES < seen * each;
 }
 
 /* Some rows of columns, by runs of true elements. */
