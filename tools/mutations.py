@@ -231,14 +231,9 @@ MUTATIONS = {
         "for (ptrdiff_t k = 2; k < along.n; k++) {",
     ),
     "running results in fours": (
-        "src/kernels/reduction/running.c",
-        "const wide three = name##_of(two,",
-        "const wide three = name##_of(one,",
-    ),
-    "sums of integers in fours": (
-        "src/kernels/reduction/reduce_integers_op_template.h",
-        "name(put)(VALUE(carry, three), out + 2 * out_step);",
-        "name(put)(VALUE(carry, two), out + 2 * out_step);",
+        "src/kernels/reduction/in_fours.h",
+        "const wide three = combine(two,",
+        "const wide three = combine(one,",
     ),
     "exponents that are repeated": (
         "src/numpy/filled_loop.c",

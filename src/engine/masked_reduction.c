@@ -15,10 +15,9 @@ enum {
     COLUMN_BYTES = 4096, /* of a piece of rows, and of the sums of its columns */
     MOST_SEEN = 512,     /* bools of which runs are counted, */
     ROWS_BY_RUNS = 8,    /* in one of so many rows */
-    APART =
-        8, /* times as long it takes to blend an element that lies apart, at most a cache line */
-    RUN_BLOCK = 8192,  /* elements whose runs a thread sums at a time */
-    ROUND_BLOCKS = 64, /* blocks whose sums are in memory */
+    APART = 8,           /* times as long an element that lies apart takes, at most a cache line */
+    RUN_BLOCK = 8192,    /* elements whose runs a thread sums at a time */
+    ROUND_BLOCKS = 64,   /* blocks whose sums are in memory */
 };
 
 struct masked_split {

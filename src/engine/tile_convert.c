@@ -97,10 +97,10 @@ void tile_convert(const struct tile_conversion *conversion, const struct tile *t
 {
     const size_t size = conversion->from_size;
     /* Larger items are converted from where they lie in less time than it takes to transpose them. */
-    const bool lies_across = tile->row_step == (ptrdiff_t)size && size <= sizeof(uint32_t) &&
-                             tile_has_vectors(size, tile->rows);
-    const bool narrows = tile->row_step == (ptrdiff_t)size && size > sizeof(uint32_t) &&
-                         conversion->to_size < size && tile->columns >= NARROWED_COLUMNS &&
+    const bool is_small = size <= sizeof(uint32_t), has_lines = tile->row_step == (ptrdiff_t)size;
+    const bool lies_across = has_lines && is_small && tile_has_vectors(size, tile->rows);
+    const bool narrows = has_lines && !is_small && conversion->to_size < size &&
+                         tile->columns >= NARROWED_COLUMNS &&
                          tile_has_vectors(conversion->to_size, tile->rows);
     const bool is_short = tile->columns * (ptrdiff_t)size < PACKED_BELOW_ROW_BYTES;
     if (tile->rows > 1 && tile->row_step == 0) {

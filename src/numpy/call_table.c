@@ -255,7 +255,7 @@ int call_table_initialize(struct call_table *table, PyUFuncObject *ufunc, struct
         if (!table->is_product && loops[row].engine.operands == 0) {
             continue;
         }
-        if (ufunc->nin == 2 && types[1] != types[0] && !table->is_product &&
+        if (ufunc->nin == 2 && !alike && !table->is_product &&
             add_mixed_row(table, &loops[row], types) < 0) {
             return -1;
         }

@@ -5,6 +5,7 @@
 #ifndef NUMC_REDUCE_INTEGERS_H
 #define NUMC_REDUCE_INTEGERS_H
 
+#include "in_fours.h"
 #include "reduction_kernels.h"
 
 #include <stdlib.h>
@@ -38,6 +39,11 @@ INLINE uint64_t value_at(const char *data)
 {
     const stored value = *(const stored *)data;
     return IS_BOOL ? value != 0 : (uint64_t)value;
+}
+
+INLINE void put_value(uint64_t value, char *to)
+{
+    *(unsigned_stored *)to = (unsigned_stored)value;
 }
 
 /* Sums of adjacent elements; each signed element counts TOP_BIT too much. */

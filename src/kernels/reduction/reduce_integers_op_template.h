@@ -138,30 +138,12 @@ static void name(store)(const struct reduction_kernel *kernel, const void *sums,
     }
 }
 
-INLINE void name(put)(uint64_t value, char *to)
-{
-    *(unsigned_stored *)to = (unsigned_stored)value;
-}
+DEFINE_IN_FOURS(name(run), uint64_t, value_at, VALUE, put_value)
 
-/* Four at a time are combined with each other: only one operation of four waits for those before. */
 static void name(accumulate)(const char *before, const char *in, ptrdiff_t in_step, char *out,
                              ptrdiff_t out_step, ptrdiff_t n)
 {
-    uint64_t carry = value_at(before);
-    for (; n >= 4; n -= 4, in += 4 * in_step, out += 4 * out_step) {
-        const uint64_t one = value_at(in), two = VALUE(one, value_at(in + in_step));
-        const uint64_t three = VALUE(two, value_at(in + 2 * in_step));
-        const uint64_t four = VALUE(three, value_at(in + 3 * in_step));
-        name(put)(VALUE(carry, one), out);
-        name(put)(VALUE(carry, two), out + out_step);
-        name(put)(VALUE(carry, three), out + 2 * out_step);
-        carry = VALUE(carry, four);
-        name(put)(carry, out + 3 * out_step);
-    }
-    for (; n > 0; n--, in += in_step, out += out_step) {
-        carry = VALUE(carry, value_at(in));
-        name(put)(carry, out);
-    }
+    name(run)(value_at(before), in, in_step, out, out_step, n);
 }
 
 const struct reduction_kernel REDUCTION(OP, DTYPE) = {

@@ -3,6 +3,8 @@
  * integers does, and in the scans vectors of 16 bytes serve all of them. */
 #include "running.h"
 
+#include "in_fours.h"
+
 #include "kernels/copy/copy_items.h"
 #include "kernels/sizes.h"
 #include "kernels/vector.h"
@@ -27,34 +29,24 @@
         }                                                                                          \
     }
 
-/* The same where any order of the operations has the same bits: four at a time are combined with each other, and only
- * one operation of four waits for those before. */
+/* The same where any order of the operations has the same bits. */
 #define RUNNING_IN_FOURS(name, type, wide, value)                                                  \
+    INLINE wide name##_load(const char *from)                                                      \
+    {                                                                                              \
+        return *(const type *)from;                                                                \
+    }                                                                                              \
     INLINE wide name##_of(wide last, wide next)                                                    \
     {                                                                                              \
         return (value);                                                                            \
     }                                                                                              \
+    INLINE void name##_put(wide result, char *to)                                                  \
+    {                                                                                              \
+        *(type *)to = (type)result;                                                                \
+    }                                                                                              \
+    DEFINE_IN_FOURS(name##_run, wide, name##_load, name##_of, name##_put)                          \
     static void name(char *const data[], const ptrdiff_t step[], ptrdiff_t n)                      \
     {                                                                                              \
-        const char *in = data[1];                                                                  \
-        char *out = data[2];                                                                       \
-        const ptrdiff_t in_step = step[1], out_step = step[2];                                     \
-        wide last = *(const type *)data[0];                                                        \
-        for (; n >= 4; n -= 4, in += 4 * in_step, out += 4 * out_step) {                           \
-            const wide one = *(const type *)in;                                                    \
-            const wide two = name##_of(one, *(const type *)(in + in_step));                        \
-            const wide three = name##_of(two, *(const type *)(in + 2 * in_step));                  \
-            const wide four = name##_of(three, *(const type *)(in + 3 * in_step));                 \
-            *(type *)out = (type)name##_of(last, one);                                             \
-            *(type *)(out + out_step) = (type)name##_of(last, two);                                \
-            *(type *)(out + 2 * out_step) = (type)name##_of(last, three);                          \
-            last = name##_of(last, four);                                                          \
-            *(type *)(out + 3 * out_step) = (type)last;                                            \
-        }                                                                                          \
-        for (; n > 0; n--, in += in_step, out += out_step) {                                       \
-            last = name##_of(last, *(const type *)in);                                             \
-            *(type *)out = (type)last;                                                             \
-        }                                                                                          \
+        name##_run(name##_load(data[0]), data[1], step[1], data[2], step[2], n);                   \
     }
 
 /* Both parts at a time. */
@@ -144,11 +136,11 @@ typedef int64_t wide_int64;
 typedef uint64_t wide_uint64;
 #define INTEGERS(DO) DO(int8) DO(int16) DO(int32) DO(int64) DO(uint8) DO(uint16) DO(uint32) DO(uint64)
 #define RUNNING_EXTREMA(dtype, each)                                                               \
-    RUNNING_IN_FOURS(maximum_##dtype##each, dtype##_t, wide_##dtype, next > last ? next : last)             \
+    RUNNING_IN_FOURS(maximum_##dtype##each, dtype##_t, wide_##dtype, next > last ? next : last)    \
     RUNNING_IN_FOURS(minimum_##dtype##each, dtype##_t, wide_##dtype, next < last ? next : last)
 #define RUNNING_BITS(dtype, each)                                                                  \
-    RUNNING_IN_FOURS(bitwise_or_##dtype##each, dtype##_t, wide_##dtype, last | next)                        \
-    RUNNING_IN_FOURS(bitwise_and_##dtype##each, dtype##_t, wide_##dtype, last & next)                       \
+    RUNNING_IN_FOURS(bitwise_or_##dtype##each, dtype##_t, wide_##dtype, last | next)               \
+    RUNNING_IN_FOURS(bitwise_and_##dtype##each, dtype##_t, wide_##dtype, last & next)              \
     RUNNING_IN_FOURS(bitwise_xor_##dtype##each, dtype##_t, wide_##dtype, last ^ next)
 #define SCANNED_EXTREMA(dtype, type, least)                                                        \
     RUNNING_EXTREMA(dtype, _each)                                                                  \
