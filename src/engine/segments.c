@@ -255,7 +255,7 @@ static void split_segments(struct segment_split *split, ptrdiff_t average)
     const ptrdiff_t line = size_max(LINE_BYTES / item, 1);
     ptrdiff_t block_bytes = REDUCTION_CHUNK_BYTES;
     const ptrdiff_t line_bytes = segments->count * (average * item + REDUCTION_SEGMENT_BYTES);
-    const ptrdiff_t evenly = axis.n / (threads * REDUCTION_BLOCKS_PER_THREAD);
+    const ptrdiff_t evenly = threads > 1 ? axis.n / (threads * REDUCTION_BLOCKS_PER_THREAD) : axis.n;
     split->columns = size_max(size_min(evenly, block_bytes / line_bytes), 1);
     /* Results side by side are one thread's: they share cache lines. */
     const ptrdiff_t beside =

@@ -444,19 +444,22 @@ NOINLINE void rows_of_few(const struct product *x)
     const ptrdiff_t a_step = x->a.column_step, b_step = x->b.row_step;
     const ptrdiff_t b_next = x->b.column_step, c_next = x->c.column_step;
     const ptrdiff_t n = x->n, first = x->k < MOST_FIRST ? x->k : MOST_FIRST;
-    const char *const b = x->b.data;
     for (ptrdiff_t row = 0; row < x->m; row++) {
         const char *a = x->a.data + row * x->a.row_step;
         char *c = x->c.data + row * x->c.row_step;
-        ptrdiff_t column = 0;
-        while (column < n && any_of_first(a, a_step, b + column * b_next, b_step, first)) {
-            c[column++ * c_next] = 1;
-        }
-        if (column < n) {
-            struct product rest = *x;
-            rest.b.data += column * b_next;
-            rest.n -= column;
-            row_of_any(&rest, a, c + column * c_next);
+        ptrdiff_t met[FIRST_MET + TOGETHER] = {0};
+        const int wanted =
+            elements_met(x, a, 0, first < FIRST_MET ? first : FIRST_MET, met) > 0 ? ~0 : 0;
+        const char *b = x->b.data;
+        for (ptrdiff_t column = 0; column < n; column++, b += b_next) {
+            if ((any_of_met(b, met) & wanted) == 0 && !any_of_first(a, a_step, b, b_step, first)) {
+                struct product rest = *x;
+                rest.b.data = b;
+                rest.n -= column;
+                row_of_any(&rest, a, c + column * c_next);
+                break;
+            }
+            c[column * c_next] = 1;
         }
     }
 }

@@ -20,6 +20,7 @@ enum {
     RUNS = 4,                       /* independent accumulators, to hide latency */
     SHORT_SUM = 16,
     PRODUCTS = 8,
+    LONG_PRODUCT = 128, /* vectors multiply in the time of several scalars, one after the other */
     FEW_COLUMNS = 6,
     FEW_COLUMNS_ROWS = 512,
     VERY_SHORT_ROW_BYTES = 256, /* pairs of such rows are as good as one row */
@@ -186,18 +187,10 @@ NOINLINE uint64_t product_contiguous(const char *data, ptrdiff_t n)
 }
 #endif
 
-INLINE uint64_t product(const char *data, ptrdiff_t step, ptrdiff_t n)
+/* Four at a time, of which compilers would make vectors, gathered and multiplied in several steps each. */
+SCALAR static uint64_t product_of_scalars(const char *data, ptrdiff_t step, ptrdiff_t n)
 {
-    uint64_t result = 1;
-#if defined(__AVX2__)
-    if (step == sizeof(stored) && n >= PRODUCTS * 4) {
-        const ptrdiff_t whole = n / (PRODUCTS * 4) * (PRODUCTS * 4);
-        result = product_contiguous(data, whole);
-        data += whole * step;
-        n -= whole;
-    }
-#endif
-    uint64_t a = 1, b = 1, c = 1;
+    uint64_t result = 1, a = 1, b = 1, c = 1;
     for (; n >= 4; n -= 4) {
         result *= value_at(data);
         a *= value_at(data + step);
@@ -212,6 +205,18 @@ INLINE uint64_t product(const char *data, ptrdiff_t step, ptrdiff_t n)
         data += step;
     }
     return result;
+}
+
+INLINE uint64_t product(const char *data, ptrdiff_t step, ptrdiff_t n)
+{
+#if defined(__AVX2__)
+    if (step == sizeof(stored) && n >= LONG_PRODUCT) {
+        const ptrdiff_t whole = n / (PRODUCTS * 4) * (PRODUCTS * 4);
+        return product_contiguous(data, whole) *
+               product_of_scalars(data + whole * step, step, n - whole);
+    }
+#endif
+    return product_of_scalars(data, step, n);
 }
 
 /* Reads and writes an integer of 1, 2, 4 or 8 bytes. */
