@@ -15,7 +15,7 @@ enum {
     /* The same of integers that are computed with the identity each. */
     REDUCTION_COMPUTED_ALONE_BYTES = 8 << 10,
     /* Runs of a row's mask are reduced one by one if there is at most one in so many bytes of the row. */
-    REDUCTION_MASKED_RUN_BYTES = 512,
+    REDUCTION_MASKED_RUN_BYTES = 256,
     /* Operands above exceed the caches: kernels of integers read one row at a time. */
     REDUCTION_FROM_MEMORY_BYTES = 16 << 20,
     /* Least chunk of a thread: taking one costs little of its time. */

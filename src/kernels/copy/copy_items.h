@@ -45,8 +45,8 @@ static inline void copy_items(size_t size, char *to, ptrdiff_t to_step, const ch
         memcpy(to, from, (size_t)n * size);
         return;
     }
-    if (to_step == 1 && step == 0 && size == 1 && n > 0) { /* bools are filled with an identity */
-        memset(to, *from, (size_t)n);
+    if (step == 0 && to_step == (ptrdiff_t)size && n > 0 && memcmp(from, from + 1, size - 1) == 0) {
+        memset(to, *from, (size_t)n * size); /* results are filled with an identity, mostly 0 */
         return;
     }
 #define COPY(bytes) copy_items_of(bytes, to, to_step, from, step, n)
