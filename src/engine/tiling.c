@@ -195,7 +195,7 @@ static bool packing_pays(const struct elementwise *loop, size_t item_size, ptrdi
                          ptrdiff_t columns)
 {
     const bool are_many = rows >= LEAST_PACKED_ROWS;
-    const bool are_integers = loop->kernel != NULL && loop->same_bits == SAME_ANYWHERE;
+    const bool are_integers = loop->same_bits == SAME_ANYWHERE;
     const bool are_gathered = item_size < GATHERED_BELOW_ITEM_BYTES ||
                               (item_size == GATHERED_BELOW_ITEM_BYTES && are_integers);
     return are_gathered ? are_many || rows * columns >= LEAST_PACKED_ELEMENTS
