@@ -5,8 +5,9 @@
 #include "kernels/half_convert.h"
 #include "kernels/integer_convert.h"
 
-/* Of contiguous elements, the last block may overlap the one before: a loop of vectors leaves others one by one. */
-enum { GATHERED_ELEMENTS = 256, CONVERTED_BLOCK_BYTES = 32 };
+/* Of contiguous elements, the last block may overlap the one before: a loop of vectors leaves others one by one. Of two
+ * elements, GCC 12 would not clean the upper halves of vector registers that it converts from memory. */
+enum { GATHERED_ELEMENTS = 256, CONVERTED_BLOCK_BYTES = 32, LEAST_CONVERTED_BLOCK = 4 };
 
 /* Processors may slow down for vectors of 512 bits, for some time: NumPy's loops of scalars, which get the converted
  * elements, took a tenth longer. `python benchmarks/random_calls.py` */
@@ -175,7 +176,10 @@ LARGE_TO_TRUTH(DEFINE_BY_MASKS, )
     {                                                                                              \
         to_type *next = to;                                                                        \
         if (step == sizeof(type)) {                                                                \
-            enum { BLOCK = CONVERTED_BLOCK_BYTES / sizeof(type) };                                 \
+            enum {                                                                                 \
+                FITTING = CONVERTED_BLOCK_BYTES / sizeof(type),                                    \
+                BLOCK = FITTING < LEAST_CONVERTED_BLOCK ? LEAST_CONVERTED_BLOCK : FITTING,         \
+            };                                                                                     \
             const type *items = (const type *)from;                                                \
             const ptrdiff_t rest = n >= BLOCK ? n % BLOCK : 0;                                     \
             convert_vectors_##source##_##target(items, next, n - rest);                            \

@@ -1,7 +1,11 @@
 /* Quotients of integers, converted where they are divided: the divider is what holds them up. */
 #include "kernels/copy/repeat_item.h"
 
-enum { QUOTIENTS = 32 }; /* of a block: compilers turn fewer bytes into worse code */
+enum {
+    QUOTIENTS = 32,           /* of a block: compilers turn fewer bytes into worse code */
+    FEW_QUOTIENTS = 8,        /* take less time one by one, */
+    FEW_QUOTIENTS_APART = 16, /* and those of elements that would be gathered, or repeated */
+};
 
 typedef void divide_block(const char *a, const char *b, double *quotients, ptrdiff_t n);
 
@@ -117,6 +121,12 @@ INLINE void divide(divide_block *block, size_t size, char *const data[], const p
     }
 }
 
+INLINE bool are_few_quotients(const ptrdiff_t step[], ptrdiff_t item, ptrdiff_t n)
+{
+    const bool are_contiguous = step[0] == item && step[1] == item;
+    return n <= (are_contiguous ? FEW_QUOTIENTS : FEW_QUOTIENTS_APART);
+}
+
 #define DEFINE(source, kind, type, target, to_kind, to_type, value, op)                            \
     INLINE double double_##source(type x)                                                          \
     {                                                                                              \
@@ -130,9 +140,24 @@ INLINE void divide(divide_block *block, size_t size, char *const data[], const p
                 double_##source(((const type *)a)[i]) / double_##source(((const type *)b)[i]);     \
         }                                                                                          \
     }                                                                                              \
-    static void divide_##source(char *const data[], const ptrdiff_t step[], ptrdiff_t n)           \
+    NOINLINE void divide_cached_##source(char *const data[], const ptrdiff_t step[], ptrdiff_t n)   \
     {                                                                                              \
         divide(divide_block_##source, sizeof(type), data, step, n, false);                         \
+    }                                                                                              \
+    SCALAR static void divide_##source(char *const data[], const ptrdiff_t step[], ptrdiff_t n)    \
+    {                                                                                              \
+        if (!are_few_quotients(step, sizeof(type), n)) {                                           \
+            divide_cached_##source(data, step, n);                                                 \
+            return;                                                                                \
+        }                                                                                          \
+        const char *a = data[0], *b = data[1];                                                     \
+        char *out = data[2];                                                                       \
+        for (; n > 0; n--) {                                                                       \
+            *(double *)out = double_##source(*(const type *)a) / double_##source(*(const type *)b); \
+            a += step[0];                                                                          \
+            b += step[1];                                                                          \
+            out += step[2];                                                                        \
+        }                                                                                          \
     }                                                                                              \
     static void divide_streaming_##source(char *const data[], const ptrdiff_t step[], ptrdiff_t n) \
     {                                                                                              \
