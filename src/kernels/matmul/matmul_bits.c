@@ -4,7 +4,7 @@
 
 #include "true_bits.h"
 
-enum { FEW_K = 16 }; /* that decide most sums where half of the elements are true */
+enum { FEW_K = 16, MANY_DOTS = 8 }; /* that decide most sums where half of the elements are true */
 
 /* Transposes 64 x 64 bits, of which the first `rows` rows are wanted: swaps the off-diagonal quadrants of ever smaller
  * squares. */
@@ -204,10 +204,41 @@ INLINE void dots_of_rows(const struct product *matrices, uint64_t *a, ptrdiff_t 
     }
 }
 
+/* Whether two of n elements are true, as NumPy's loop finds it. */
+INLINE bool any_of_first(const char *a, ptrdiff_t a_step, const char *b, ptrdiff_t b_step,
+                         ptrdiff_t n)
+{
+    for (; n > 0; n--, a += a_step, b += b_step) {
+        if (*a != 0 && *b != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Computes few dots as NumPy's loop does, which takes less time than what comes before the first word; returns whether
+ * the first elements decide all of them. */
+static bool end_soon(const struct product *x)
+{
+    for (ptrdiff_t column = 0; column < x->n; column++) {
+        for (ptrdiff_t row = 0; row < x->m; row++) {
+            if (!any_of_first(x->a.data + row * x->a.row_step, x->a.column_step,
+                              x->b.data + column * x->b.column_step, 1, FEW_K)) {
+                return false;
+            }
+            x->c.data[row * x->c.row_step + column * x->c.column_step] = 1;
+        }
+    }
+    return true;
+}
+
 static void dots_of_bits(const struct product *x, uint64_t *a)
 {
     if (x->k <= FEW_K) {
         dots_of_few(x);
+        return;
+    }
+    if (x->m * x->n < MANY_DOTS && end_soon(x)) {
         return;
     }
     switch (x->m) {
@@ -425,42 +456,49 @@ INLINE void row_of_dots(const struct product *x, const char *a, char *c)
     }
 }
 
-/* Whether two of n elements are true, as NumPy's loop finds it. */
-INLINE bool any_of_first(const char *a, ptrdiff_t a_step, const char *b, ptrdiff_t b_step,
-                         ptrdiff_t n)
+/* One column: looks at the first elements of each row, which mostly decide, as NumPy's loop does. What is around
+ * row_of_any() takes longer. */
+static void one_column(const struct product *x, ptrdiff_t first)
 {
-    for (; n > 0; n--, a += a_step, b += b_step) {
-        if (*a != 0 && *b != 0) {
-            return true;
+    const ptrdiff_t a_step = x->a.column_step, a_next = x->a.row_step, b_step = x->b.row_step;
+    const ptrdiff_t c_next = x->c.row_step;
+    const char *a = x->a.data, *const b = x->b.data;
+    char *c = x->c.data;
+    for (ptrdiff_t row = x->m; row > 0; row--, a += a_next, c += c_next) {
+        if (any_of_first(a, a_step, b, b_step, first)) {
+            *c = 1;
+        } else {
+            row_of_any(x, a, c);
         }
     }
-    return false;
 }
 
-/* All rows of few columns: what is around row_of_any() takes longer than to look at the first elements of each column,
- * which mostly decide. */
+/* A row of several columns: looks at what the first true elements of a meet, before. */
+static void some_columns(const struct product *x, const char *a, char *c, ptrdiff_t first)
+{
+    ptrdiff_t met[FIRST_MET + TOGETHER] = {0};
+    const bool meets = elements_met(x, a, 0, first < FIRST_MET ? first : FIRST_MET, met) > 0;
+    struct product rest = *x;
+    for (; rest.n > 0; rest.n--, rest.b.data += x->b.column_step, c += x->c.column_step) {
+        if (!(meets && any_of_met(rest.b.data, met) != 0) &&
+            !any_of_first(a, x->a.column_step, rest.b.data, x->b.row_step, first)) {
+            row_of_any(&rest, a, c);
+            return;
+        }
+        *c = 1;
+    }
+}
+
+/* All rows of few columns. */
 NOINLINE void rows_of_few(const struct product *x)
 {
-    const ptrdiff_t a_step = x->a.column_step, b_step = x->b.row_step;
-    const ptrdiff_t b_next = x->b.column_step, c_next = x->c.column_step;
-    const ptrdiff_t n = x->n, first = x->k < MOST_FIRST ? x->k : MOST_FIRST;
+    const ptrdiff_t first = x->k < MOST_FIRST ? x->k : MOST_FIRST;
+    if (x->n == 1) {
+        one_column(x, first);
+        return;
+    }
     for (ptrdiff_t row = 0; row < x->m; row++) {
-        const char *a = x->a.data + row * x->a.row_step;
-        char *c = x->c.data + row * x->c.row_step;
-        ptrdiff_t met[FIRST_MET + TOGETHER] = {0};
-        const int wanted =
-            elements_met(x, a, 0, first < FIRST_MET ? first : FIRST_MET, met) > 0 ? ~0 : 0;
-        const char *b = x->b.data;
-        for (ptrdiff_t column = 0; column < n; column++, b += b_next) {
-            if ((any_of_met(b, met) & wanted) == 0 && !any_of_first(a, a_step, b, b_step, first)) {
-                struct product rest = *x;
-                rest.b.data = b;
-                rest.n -= column;
-                row_of_any(&rest, a, c + column * c_next);
-                break;
-            }
-            c[column * c_next] = 1;
-        }
+        some_columns(x, x->a.data + row * x->a.row_step, x->c.data + row * x->c.row_step, first);
     }
 }
 
