@@ -26,6 +26,7 @@ struct segment_split {
     const struct segments *segments;
     ptrdiff_t columns, slices; /* of the fastest kept axis in a block; blocks side by side */
     ptrdiff_t range, ranges;   /* segments in a block; blocks along them */
+    ptrdiff_t others;          /* indices of the slower kept axes in a block */
     ptrdiff_t blocks;
     ptrdiff_t long_from; /* longer segments are not in blocks */
     bool by_rows;
@@ -203,26 +204,37 @@ static void reduce_lines(const struct segment_split *split, const char *data, ch
     }
 }
 
-static void run_segments(const struct segment_split *split, ptrdiff_t block, char *scratch)
+/* Segments of a range, of the columns that begin there. */
+static void run_range(const struct segment_split *split, ptrdiff_t range, const char *data,
+                      char *out, ptrdiff_t columns, char *scratch)
 {
-    const struct segments *segments = split->segments;
-    const struct axis axis = fastest(&segments->kept);
-    const ptrdiff_t slice = block % split->slices * split->columns;
-    const ptrdiff_t range = block / split->slices % split->ranges;
-    const ptrdiff_t others = block / split->slices / split->ranges;
-    const ptrdiff_t columns = size_min(split->columns, axis.n - slice);
-    const char *data =
-        segments->data + slice * axis.step + offset_of(&segments->kept, 1, others, false);
-    char *out = segments->out + slice * axis.out_step + offset_of(&segments->kept, 1, others, true);
-    const ptrdiff_t last = size_min((range + 1) * split->range, segments->count);
+    const ptrdiff_t last = size_min((range + 1) * split->range, split->segments->count);
     for (ptrdiff_t first = range * split->range, end; first < last; first = end + 1) {
         end = split->long_from == PTRDIFF_MAX ? last : first;
-        while (end < last && length_of(segments, end) < split->long_from) {
+        while (end < last && length_of(split->segments, end) < split->long_from) {
             end++;
         }
         if (end > first) {
             reduce_lines(split, data, out, columns, first, end, scratch);
         }
+    }
+}
+
+static void run_segments(const struct segment_split *split, ptrdiff_t block, char *scratch)
+{
+    const struct segments *segments = split->segments;
+    const struct axes *kept = &segments->kept;
+    const struct axis axis = fastest(kept);
+    const ptrdiff_t slice = block % split->slices * split->columns;
+    const ptrdiff_t columns = size_min(split->columns, axis.n - slice);
+    const ptrdiff_t range = block / split->slices % split->ranges;
+    const ptrdiff_t begin = block / split->slices / split->ranges * split->others;
+    const ptrdiff_t end = size_min(begin + split->others, size_from(kept, 1));
+    for (ptrdiff_t i = begin; i < end; i++) {
+        run_range(split, range,
+                  segments->data + slice * axis.step + offset_of(kept, 1, i, false),
+                  segments->out + slice * axis.out_step + offset_of(kept, 1, i, true), columns,
+                  scratch);
     }
 }
 
@@ -280,13 +292,17 @@ static void split_segments(struct segment_split *split, ptrdiff_t average)
     const bool are_whole = !are_columns && (threads == 1 || line_bytes <= block_bytes);
     split->range =
         are_whole ? segments->count : size_min(size_max(block_bytes / bytes, 1), segments->count);
+    const ptrdiff_t others = size_from(&segments->kept, 1);
+    const ptrdiff_t even = threads > 1 ? others / (threads * REDUCTION_BLOCKS_PER_THREAD) : others;
+    split->others = size_max(1, size_min(even, block_bytes / (bytes * split->range)));
     if (segments->policy->small_blocks && threads > 1) {
         split->range = size_min(split->range, 2);
         split->columns = size_min(split->columns, ROWS_FROM_COLUMNS);
+        split->others = 1;
     }
     split->slices = ceiling(axis.n, split->columns);
     split->ranges = ceiling(segments->count, split->range);
-    split->blocks = split->slices * split->ranges * size_from(&segments->kept, 1);
+    split->blocks = split->slices * split->ranges * ceiling(others, split->others);
 }
 
 /* ---- long segments ---- */
