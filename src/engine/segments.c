@@ -20,6 +20,7 @@ enum {
     ROWS_FROM_COLUMNS = 16,     /* of integers: fewer are reduced one by one */
     CONVERTED_BYTES = 4 << 20,  /* of the longest segment */
     MEASURED_AT_ONCE = 64 << 10, /* indices */
+    FEW_SEGMENTS = 16,
 };
 
 struct segment_split {
@@ -32,6 +33,7 @@ struct segment_split {
     bool by_rows;
     bool copies_rows;     /* of segments that are one element each */
     bool from_memory;     /* what is read exceeds the caches */
+    const ptrdiff_t *bounds; /* of few segments, with the end of the last one; NULL: of many */
     size_t scratch_bytes; /* of each thread */
     char *scratch;        /* the caller's */
     _Atomic ptrdiff_t next;
@@ -137,6 +139,12 @@ static void reduce_along_line(const struct segment_split *split, const char *dat
         return;
     }
     const struct reduction_kernel *kernel = segments->kernel;
+    if (split->bounds != NULL) {
+        kernel->reduce_segments(kernel, data, segments->step, split->bounds + first, end - first,
+                                split->from_memory, out + first * segments->out_step,
+                                segments->out_step, segments->out_size);
+        return;
+    }
     const bool has_last = end == segments->count;
     if (end - has_last > first) {
         kernel->reduce_segments(kernel, data, segments->step, segments->indices + first,
@@ -367,6 +375,12 @@ bool segments_compute(const struct segments *segments, const struct segment_leng
     split_segments(&split, lengths->total / segments->count);
     split.from_memory = are_from_memory(segments, lengths);
     split.long_from = long_segments_from(&split, lengths);
+    ptrdiff_t bounds[FEW_SEGMENTS + 1];
+    if (segments->count <= FEW_SEGMENTS) {
+        memcpy(bounds, segments->indices, (size_t)segments->count * sizeof *bounds);
+        bounds[segments->count] = segments->n;
+        split.bounds = bounds;
+    }
     struct workspace workspace = {0};
     if (segments->conversion.convert != NULL) {
         if (lengths->longest > CONVERTED_BYTES / (ptrdiff_t)segments->conversion.to_size) {
