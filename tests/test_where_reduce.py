@@ -126,6 +126,8 @@ def test_results_of_few_elements(seed, reductions):
 # Along the elements of results, and across rows, of more columns than are summed at once, too.
 LAYOUTS = [((-1,), -1), ((3, -1), -1), ((600, -1), -1), ((-1, 3), -1)]
 LAYOUTS += [((600, -1), 0), ((60, -1), 0), ((-1, 3), 0), ((20, 30, -1), 1), ((20, 30, -1), (0, 1))]
+# Several rows of each result: of many results, of two of short rows, and of two of long ones.
+LAYOUTS += [((-1, 30, 8), (0, 2)), ((-1, 2, 8), (0, 2)), ((3, 2, -1), (0, 2))]
 
 
 @pytest.mark.parametrize("dtype", INTEGERS + FLOATS)
@@ -157,7 +159,9 @@ def test_kernels_reduce_what_is_masked(reductions, regions):
     nc.add.reduce(x.astype("i"), where=mask)
     nc.maximum.reduce(x + 9, where=mask, initial=-np.inf)
     nc.add.reduce(x.reshape(1_000, -1), 1, where=mask.reshape(1_000, -1), out=out)
-    assert reductions()[0] == 6 and regions() > 0
+    for shape in [(400, 10, 100), (2_000, 2, 100), (2, 2, 100_000)]:
+        nc.add.reduce(x.reshape(shape), (0, 2), where=mask.reshape(shape))
+    assert reductions()[0] == 9 and regions() > 0
 
 
 def test_what_is_masked_is_not_looked_at():

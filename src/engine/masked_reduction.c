@@ -412,16 +412,19 @@ static void run_in_order(const struct masked_split *split, ptrdiff_t block)
     const struct masked_reduction *masked = split->masked;
     const struct reduction *reduction = &masked->reduction;
     const struct columns columns = columns_of(split, block);
-    const ptrdiff_t n = reduction->inner.axis[0].n;
+    const ptrdiff_t n = reduction->inner.axis[0].n, rows = size_from(&reduction->repeated, 0);
     const ptrdiff_t step = 2 * (REDUCTION_PIECE_BYTES / (ptrdiff_t)reduction->kernel->sum_size);
     _Alignas(LINE_BYTES) char sums[REDUCTION_PIECE_BYTES];
-    for (ptrdiff_t i = 0; i < columns.n; i++) {
+    for (ptrdiff_t i = 0; i < columns.n * rows; i++) {
+        const ptrdiff_t column = i / rows;
+        const char *data = columns.data + column * columns.step +
+                           offset_of(&reduction->repeated, 0, i % rows, false);
         for (ptrdiff_t first = 0; first < n; first += step) {
-            const ptrdiff_t runs = sum_runs(masked, columns.data + i * columns.step, first,
-                                            size_min(first + step, n), n, sums);
+            const ptrdiff_t runs =
+                sum_runs(masked, data, first, size_min(first + step, n), n, sums);
             reduction->kernel->store(reduction->kernel, sums, runs,
-                                     columns.out + i * columns.out_step, 0, reduction->out_size,
-                                     true);
+                                     columns.out + column * columns.out_step, 0,
+                                     reduction->out_size, true);
         }
     }
 }
@@ -429,6 +432,7 @@ static void run_in_order(const struct masked_split *split, ptrdiff_t block)
 /* A round of blocks of one result. While some threads sum their runs, one adds up those of the round before. */
 struct masked_round {
     const struct masked_reduction *masked;
+    ptrdiff_t rows, pieces; /* of a block: several short rows, or one piece of a long one, which has so many */
     const char *data;
     char *out;
     char *sums, *sums_before; /* of each block */
@@ -451,28 +455,43 @@ static void add_round_before(struct masked_round *round)
     }
 }
 
+/* Sums the runs of a block, how many they are. */
+static ptrdiff_t sum_block(const struct masked_round *round, ptrdiff_t block, char *sums)
+{
+    const struct reduction *reduction = &round->masked->reduction;
+    const ptrdiff_t n = reduction->inner.axis[0].n, first = block % round->pieces * RUN_BLOCK;
+    const ptrdiff_t begin = block / round->pieces * round->rows;
+    const ptrdiff_t end = size_min(begin + round->rows, size_from(&reduction->repeated, 0));
+    ptrdiff_t runs = 0;
+    for (ptrdiff_t row = begin; row < end; row++) {
+        runs += sum_runs(round->masked,
+                         round->data + offset_of(&reduction->repeated, 0, row, false), first,
+                         size_min(first + RUN_BLOCK, n), n,
+                         sums + (size_t)runs * reduction->kernel->sum_size);
+    }
+    return runs;
+}
+
 /* Task 0 is the round before, the others are blocks. */
 static void run_round(void *context, ptrdiff_t first_task, ptrdiff_t count)
 {
     struct masked_round *round = context;
-    const struct reduction *reduction = &round->masked->reduction;
-    const ptrdiff_t n = reduction->inner.axis[0].n;
     for (ptrdiff_t task = first_task; task < first_task + count; task++) {
         if (task == 0) {
             add_round_before(round);
             continue;
         }
-        const ptrdiff_t first = (round->first + task - 1) * RUN_BLOCK;
-        round->counts[task - 1] =
-            sum_runs(round->masked, round->data, first, size_min(first + RUN_BLOCK, n), n,
-                     round->sums + (size_t)(task - 1) * bytes_of_block(reduction->kernel));
+        round->counts[task - 1] = sum_block(
+            round, round->first + task - 1,
+            round->sums + (size_t)(task - 1) * bytes_of_block(round->masked->reduction.kernel));
     }
 }
 
 static void run_rounds(struct masked_round *round, int threads)
 {
     const struct reduction *reduction = &round->masked->reduction;
-    const ptrdiff_t blocks = ceiling(reduction->inner.axis[0].n, RUN_BLOCK);
+    const ptrdiff_t rows = size_from(&reduction->repeated, 0);
+    const ptrdiff_t blocks = ceiling(rows, round->rows) * round->pieces;
     round->blocks = 0;
     for (round->first = 0; round->first < blocks || round->blocks > 0;
          round->first += ROUND_BLOCKS) {
@@ -494,8 +513,11 @@ static bool sum_few_results(const struct masked_reduction *masked, int threads)
     if (workspace.data == NULL) {
         return false;
     }
+    const ptrdiff_t n = reduction->inner.axis[0].n;
     struct masked_round round = {
         .masked = masked,
+        .rows = size_max(1, RUN_BLOCK / (n + 1)), /* every other element may be a run */
+        .pieces = ceiling(n, RUN_BLOCK),
         .sums = workspace.data,
         .sums_before = workspace.data + half,
     };

@@ -12,7 +12,7 @@ struct masked_reduction {
     ptrdiff_t step,
         mask_step; /* so far apart are elements, and their bools: in proportion everywhere */
     /* What changes no result, or none that begins as these do: computed where the mask is false. NULL: the
-     * kernel adds in order, and elements lie along one inner call for each result. */
+     * kernel adds in order, and each inner call is along one axis. */
     const char *neutral;
 };
 

@@ -199,7 +199,9 @@ static bool continues_run(const struct axis *before, const struct axis *axis, bo
                   : before->step * before->n == axis->step;
 }
 
-static struct inner_calls find_inner_calls(const struct axes *axes, bool casts, npy_intp buffer)
+/* A mask, whose bools lie as the elements do, is copied whenever these are. */
+static struct inner_calls find_inner_calls(const struct axes *axes, bool casts, bool is_masked,
+                                           npy_intp buffer)
 {
     struct operand_run out = {1, false}, in = {1, casts};
     int cost = casts ? 2 : 1, best = 0, best_cost = cost, cut = 0;
@@ -215,7 +217,7 @@ static struct inner_calls find_inner_calls(const struct axes *axes, bool casts, 
         if (in.axes == i && continues_run(before, axis, false)) {
             in.axes++;
         } else {
-            cost += in.axes == i && !casts;
+            cost += in.axes == i && !casts ? 1 + is_masked : 0;
         }
         const npy_intp inner = size;
         size *= axis->n;
@@ -238,7 +240,7 @@ static void append(struct axes *axes, const struct axis *axis)
 }
 
 /* Divides joined axes into those of an inner call, those along which it is repeated, and kept ones. */
-static void divide_axes(struct reduction *reduction, const struct axes *joined)
+static void divide_axes(struct reduction *reduction, const struct axes *joined, bool is_masked)
 {
     struct inner_calls calls = {joined->axis[0].out_step == 0, joined->axis[0].n};
     const bool casts = reduction->conversion.convert != NULL;
@@ -247,7 +249,7 @@ static void divide_axes(struct reduction *reduction, const struct axes *joined)
         reduction->kernel->any_order &&
         joined->axis[0].n * (npy_intp)reduction->kernel->item_size >= REDUCTION_INNER_BYTES;
     if (calls.axes > 0 && !is_long && (casts || joined->count > 1)) {
-        calls = find_inner_calls(joined, casts, private_buffer_size());
+        calls = find_inner_calls(joined, casts, is_masked, private_buffer_size());
     }
     int reduced = 0;
     for (int i = 0; i < joined->count; i++) {
@@ -320,7 +322,7 @@ static const char *why_not_axes(struct reduction_plan *plan, const struct reduct
         return "more axes than kernels take";
     }
     axes_complete(&joined);
-    divide_axes(&plan->reduction, &joined);
+    divide_axes(&plan->reduction, &joined, plan->arguments->where != NULL);
     plan->reduction.threads = reduction_threads(&plan->reduction);
     const bool is_short = PyArray_NBYTES(array) < REDUCTION_SHORT_BYTES;
     const npy_intp rows = size_from(&plan->reduction.repeated, 0);
