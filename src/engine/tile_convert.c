@@ -106,12 +106,12 @@ void tile_convert(const struct tile_conversion *conversion, const struct tile *t
     if (tile->rows > 1 && tile->row_step == 0) {
         conversion->convert(tile->data, tile->column_step, to, tile->columns);
         tile_repeat_row((size_t)tile->columns * conversion->to_size, tile->rows, to);
+    } else if (tile->column_step == 0) {
+        convert_columns(conversion, tile, to);
     } else if (narrows) {
         convert_across(conversion, tile, to);
     } else if (is_one_row(tile) || (tile->column_step != 0 && !is_short && !lies_across)) {
         convert_rows(conversion, tile, to, tile->columns);
-    } else if (tile->column_step == 0) {
-        convert_columns(conversion, tile, to);
     } else {
         convert_packed(conversion, tile, lies_across, to);
     }
