@@ -270,13 +270,17 @@ static void make_plan(const struct ufunc_call *call, struct call_plan *plan)
         plan_one_loop(call, plan);
         return;
     }
-    if (out != NULL && !(array_is_injective(out) && output_is_independent(call))) {
+    /* Some of NumPy's loops give the last elements of a row other bits, where rows lie apart. */
+    const bool has_kernel = row->loop->engine.kernel != NULL;
+    const bool suits = has_kernel ? call->table->inputs <= PIECES_MOST_INPUTS
+                                  : out == NULL || PyArray_IS_C_CONTIGUOUS(out) ||
+                                        PyArray_IS_F_CONTIGUOUS(out);
+    if (!suits || (out != NULL && !(array_is_injective(out) && output_is_independent(call)))) {
         return;
     }
-    if (row->loop->engine.kernel != NULL) {
-        plan->way = call->table->inputs <= PIECES_MOST_INPUTS ? AXES : LEFT_TO_NUMPY;
-    } else if (out == NULL || PyArray_IS_C_CONTIGUOUS(out) || PyArray_IS_F_CONTIGUOUS(out)) {
-        /* Some of NumPy's loops give the last elements of a row other bits, where rows lie apart. */
+    if (has_kernel) {
+        plan->way = AXES;
+    } else {
         plan->n = operands_size(call->array, call->table->inputs + 1);
         plan->threads = ranges_threads(&row->loop->engine, plan->n);
         plan->way = plan->n == 0 ? LEFT_TO_NUMPY : plan->threads > 1 ? RANGES : WHOLE;
