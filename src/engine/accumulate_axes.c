@@ -39,24 +39,31 @@ static ptrdiff_t find_unit(const struct accumulation_units *units, ptrdiff_t sli
     return size_min(units->cut->width, nearest.n - line);
 }
 
-/* The first element of each line. */
-static void begin_lines(const struct accumulation_units *units, const char *in, char *out,
-                        ptrdiff_t lines)
+static __attribute__((noinline)) void begin_converted_lines(const struct accumulation_units *units,
+                                                            const char *in, char *out,
+                                                            ptrdiff_t lines)
 {
     const struct accumulated_axes *axes = units->axes;
     const struct axis axis = fastest(&axes->kept);
     const ptrdiff_t size = item_size(axes);
-    if (axes->convert == NULL) {
-        if (in != out) {
-            copy_items((size_t)size, out, axis.out_step, in, axis.step, lines);
-        }
-        return;
-    }
     _Alignas(LINE_BYTES) char piece[REDUCTION_PIECE_BYTES];
     for (ptrdiff_t done = 0, n; done < lines; done += n) {
         n = size_min(units->piece, lines - done);
         axes->convert(in + done * axis.step, axis.step, piece, n);
         copy_items((size_t)size, out + done * axis.out_step, axis.out_step, piece, size, n);
+    }
+}
+
+/* The first element of each line. */
+static void begin_lines(const struct accumulation_units *units, const char *in, char *out,
+                        ptrdiff_t lines)
+{
+    const struct accumulated_axes *axes = units->axes;
+    if (axes->convert != NULL) {
+        begin_converted_lines(units, in, out, lines);
+    } else if (in != out) {
+        const struct axis axis = fastest(&axes->kept);
+        copy_items((size_t)item_size(axes), out, axis.out_step, in, axis.step, lines);
     }
 }
 
@@ -193,28 +200,39 @@ static void run_in_turns(const struct accumulation_units *units, const char *in,
 {
     const struct accumulated_axes *axes = units->axes;
     const struct axis axis = fastest(&axes->kept), along = axes->along;
-    const ptrdiff_t item = item_size(axes);
-    const bool are_joined = units->cut->are_joined;
     const bool is_whole = axes->convert == NULL && along.n <= ACCUMULATED_WHOLE_COLUMN &&
                           along.out_step % ACCUMULATED_SAME_SETS_BYTES != 0;
-    const ptrdiff_t most = are_joined ? units->piece / lines : is_whole ? along.n : units->piece;
-    _Alignas(LINE_BYTES) char piece[REDUCTION_PIECE_BYTES];
+    const ptrdiff_t most = is_whole ? along.n : units->piece;
     begin_lines(units, in, out, lines);
     for (ptrdiff_t first = 1, n; first < along.n; first += n) {
         n = next_piece(along.n - first, most);
         const char *from = in + first * along.step;
         char *to = out + first * along.out_step;
-        if (are_joined) {
-            axes->convert(from, axis.step, piece, n * lines);
-        }
         for (ptrdiff_t line = 0; line < lines; line++, from += axis.step, to += axis.out_step) {
-            if (are_joined) {
-                continue_line(axes, piece + line * item, lines * item, to, n);
-            } else if (axes->convert != NULL) {
+            if (axes->convert != NULL) {
                 convert_and_continue_line(units, from, to, n);
             } else {
                 continue_line(axes, from, along.step, to, n);
             }
+        }
+    }
+}
+
+/* All lines, whose elements are converted together. */
+static void run_joined_in_turns(const struct accumulation_units *units, const char *in, char *out,
+                                ptrdiff_t lines)
+{
+    const struct accumulated_axes *axes = units->axes;
+    const struct axis axis = fastest(&axes->kept), along = axes->along;
+    const ptrdiff_t item = item_size(axes), most = units->piece / lines;
+    _Alignas(LINE_BYTES) char piece[REDUCTION_PIECE_BYTES];
+    begin_lines(units, in, out, lines);
+    for (ptrdiff_t first = 1, n; first < along.n; first += n) {
+        n = next_piece(along.n - first, most);
+        char *to = out + first * along.out_step;
+        axes->convert(in + first * along.step, axis.step, piece, n * lines);
+        for (ptrdiff_t line = 0; line < lines; line++, to += axis.out_step) {
+            continue_line(axes, piece + line * item, lines * item, to, n);
         }
     }
 }
@@ -371,8 +389,10 @@ struct accumulation_cut accumulate_cut(const struct accumulated_axes *axes)
                                        : lines_together(axes, &cut);
     cut.slices = ceiling(axis.n, cut.width);
     cut.by_slices = cut.way == BY_ROWS && others_are_nearer(axes);
-    cut.are_joined = cut.way == BY_TURNS && axes->convert != NULL && cut.slices == 1 &&
-                     axis.n > 1 && axes->along.step == axis.n * axis.step;
+    if (cut.way == BY_TURNS && axes->convert != NULL && cut.slices == 1 && axis.n > 1 &&
+        axes->along.step == axis.n * axis.step) {
+        cut.way = BY_JOINED_TURNS;
+    }
     cut.units = cut.slices * others;
     const ptrdiff_t bytes = size_min(cut.width, axis.n) * axes->along.n * item_size(axes);
     cut.chunk = axes->loop->policy->small_blocks ? 1 : ceiling(REDUCTION_CHUNK_BYTES, bytes);
@@ -388,6 +408,7 @@ static run_unit *const runs[] = {
     [BY_LINES] = run_lines,
     [BY_JOINED_LINES] = run_joined_lines,
     [BY_TURNS] = run_in_turns,
+    [BY_JOINED_TURNS] = run_joined_in_turns,
     [BY_ROWS] = run_rows,
 };
 

@@ -30,12 +30,12 @@ struct accumulation_cut {
         BY_LINES,        /* one after the other */
         BY_JOINED_LINES, /* which also follow each other in the input: several are converted together */
         BY_TURNS,        /* a piece of each of several lines, whose elements lie side by side */
+        BY_JOINED_TURNS, /* and between whose elements nothing lies: pieces are converted together */
         BY_ROWS,         /* each is the one before, op a row of the input */
         BY_BLOCKS,       /* of one line at a time */
     } way;
     int threads;
     ptrdiff_t width;  /* lines of a unit, along the closest kept axis */
-    bool are_joined;  /* so are, in turns, pieces: nothing lies between their elements */
     ptrdiff_t slices; /* units along that axis */
     bool by_slices;   /* units of one slice follow each other; else those along that axis do */
     ptrdiff_t units, chunk;
