@@ -226,6 +226,19 @@ def test_few_lines_and_few_columns(shape, dtype):
 
 
 @pytest.mark.usefixtures("policy")
+@pytest.mark.parametrize("shape", [(70, 40, 3), (5, 90, 2), (60, 5, 2), (3, 40, 50, 3), (9, 600, 4)])
+@pytest.mark.parametrize("dtype", "bhlfdF")
+def test_rows_of_which_few_are_nearer(shape, dtype):
+    """Of cropped arrays, and of such that are not C or Fortran contiguous."""
+    rng = np.random.default_rng(8)
+    x = numbers(rng, (*shape[:-1], shape[-1] + 2), dtype)[..., 2:]
+    for operand in (x, x[::-1], x.swapaxes(0, 1), x[:, ::2]):
+        for name, axis in itertools.product(("add", "minimum"), range(len(shape) - 1)):
+            check(name, operand, axis=axis)
+            check(name, operand, axis=axis, dtype="D" if dtype == "F" else "d")
+
+
+@pytest.mark.usefixtures("policy")
 def test_lengths_around_pieces():
     """A rest of one element is computed together with those before."""
     rng = np.random.default_rng(8)

@@ -9,6 +9,8 @@
 #include "reduction_cutoffs.h"
 #include "threads/region.h"
 
+#include <string.h>
+
 struct accumulation_units {
     const struct accumulated_axes *axes;
     const struct accumulation_cut *cut;
@@ -19,6 +21,13 @@ struct accumulation_units {
 static ptrdiff_t item_size(const struct accumulated_axes *axes)
 {
     return (ptrdiff_t)axes->loop->item_size[0];
+}
+
+/* Whether elements of neighbouring lines are closer to each other than those of one line. */
+static bool lies_across(const struct accumulated_axes *axes)
+{
+    const struct axis axis = fastest(&axes->kept), along = axes->along;
+    return axes->kept.count > 0 && magnitude(axis.out_step) < magnitude(along.out_step);
 }
 
 static void call_loop(const struct accumulated_axes *axes, char *data[], const ptrdiff_t step[],
@@ -34,8 +43,9 @@ static ptrdiff_t find_unit(const struct accumulation_units *units, ptrdiff_t sli
     const struct accumulated_axes *axes = units->axes;
     const struct axis nearest = fastest(&axes->kept);
     const ptrdiff_t line = slice * units->cut->width;
-    *in = axes->in + line * nearest.step + offset_of(&axes->kept, 1, others, false);
-    *out = axes->out + line * nearest.out_step + offset_of(&axes->kept, 1, others, true);
+    const int first = units->cut->first_other;
+    *in = axes->in + line * nearest.step + offset_of(&axes->kept, first, others, false);
+    *out = axes->out + line * nearest.out_step + offset_of(&axes->kept, first, others, true);
     return size_min(units->cut->width, nearest.n - line);
 }
 
@@ -101,22 +111,46 @@ static void find_row_steps(const struct accumulated_axes *axes, ptrdiff_t step[]
     step[1] = axes->convert != NULL ? item_size(axes) : axis.step;
 }
 
-static void run_rows(const struct accumulation_units *units, const char *in, char *out,
-                     ptrdiff_t lines)
+/* Rows of so many indices of an axis that is nearer than theirs. */
+static void run_rows_together(const struct accumulation_units *units, const char *in, char *out,
+                              ptrdiff_t lines, struct axis nearer)
 {
     const struct accumulated_axes *axes = units->axes;
     const struct axis along = axes->along;
     ptrdiff_t step[3];
     find_row_steps(axes, step);
-    begin_lines(units, in, out, lines);
+    for (ptrdiff_t i = 0; i < nearer.n; i++) {
+        begin_lines(units, in + i * nearer.step, out + i * nearer.out_step, lines);
+    }
     for (ptrdiff_t k = 1; k < along.n; k++) {
-        char *const row[] = {out + (k - 1) * along.out_step, (char *)in + k * along.step,
-                             out + k * along.out_step};
-        if (axes->convert != NULL) {
-            convert_and_compute_row(units, row, step, lines);
-        } else {
-            compute_row(units, row, step, lines);
+        in += along.step;
+        out += along.out_step;
+        for (ptrdiff_t i = 0; i < nearer.n; i++) {
+            char *const to = out + i * nearer.out_step;
+            char *const row[] = {to - along.out_step, (char *)in + i * nearer.step, to};
+            if (axes->convert != NULL) {
+                convert_and_compute_row(units, row, step, lines);
+            } else {
+                compute_row(units, row, step, lines);
+            }
         }
+    }
+}
+
+/* Those of a nearer axis share cache lines, and rows of one index do if lines are short. */
+static void run_rows(const struct accumulation_units *units, const char *in, char *out,
+                     ptrdiff_t lines)
+{
+    const struct accumulated_axes *axes = units->axes;
+    struct axis nearer = {1, 0, 0};
+    ptrdiff_t n = 1;
+    if (units->cut->first_other > 1) {
+        nearer = axes->kept.axis[1];
+        n = nearer.n;
+        nearer.n = lies_across(axes) ? n : 1;
+    }
+    for (ptrdiff_t i = 0; i < n; i += nearer.n) {
+        run_rows_together(units, in + i * nearer.step, out + i * nearer.out_step, lines, nearer);
     }
 }
 
@@ -267,15 +301,8 @@ static int threads_of(const struct accumulated_axes *axes, ptrdiff_t n, bool by_
     return threads == 1 || loop->allows_threads == NULL || loop->allows_threads(loop) ? threads : 1;
 }
 
-/* Whether elements of neighbouring lines are closer to each other than those of one line. */
-static bool lies_across(const struct accumulated_axes *axes)
-{
-    const struct axis axis = fastest(&axes->kept), along = axes->along;
-    return axes->kept.count > 0 && magnitude(axis.out_step) < magnitude(along.out_step);
-}
-
-/* Whether accumulate_order_axes() took another axis than the nearest one: a slice's cache lines hold results of others. */
-static bool others_are_nearer(const struct accumulated_axes *axes)
+/* Whether accumulate_order_axes() took another axis than the nearest one, which is the second then. */
+static bool another_is_nearer(const struct accumulated_axes *axes)
 {
     const struct axis *kept = axes->kept.axis;
     return axes->kept.count > 1 && magnitude(kept[1].out_step) < magnitude(kept[0].out_step);
@@ -295,8 +322,9 @@ static ptrdiff_t slice_width(const struct accumulated_axes *axes, int threads, p
     const ptrdiff_t narrowest = small ? in_line : size_max(in_line, REDUCTION_SLICE_BYTES / item);
     const ptrdiff_t kept_near =
         ACCUMULATED_ROW_BYTES / item / (lies_across(axes) ? 1 : axes->along.n);
-    const ptrdiff_t widest =
-        others_are_nearer(axes) ? size_max(narrowest, kept_near / others) : kept_near;
+    const ptrdiff_t widest = another_is_nearer(axes)
+                                 ? size_max(narrowest, kept_near / axes->kept.axis[1].n)
+                                 : kept_near;
     return size_min(size_max(ceiling(even, in_line) * in_line, narrowest), widest);
 }
 
@@ -321,20 +349,17 @@ void accumulate_order_axes(struct accumulated_axes *axes)
     if (!axes->takes_rows || fastest(&axes->kept).n >= ACCUMULATED_LEAST_COLUMNS) {
         return;
     }
-    /* Each of the nearest axis' elements passes over the rows' cache lines again: as long as those lie in a near
-     * cache, or few of them take less than many calls that convert a few elements each. */
     const bool is_short = accumulate_spans_little(axes, axes->along);
-    const bool are_few = axes->convert != NULL && kept[0].n <= ACCUMULATED_FEW_PASSES;
     int longest = 0;
     for (int i = 1; i < axes->kept.count; i++) {
         const bool suits =
-            is_short || (are_few && magnitude(kept[i].out_step) < magnitude(axes->along.out_step));
+            is_short || magnitude(kept[i].out_step) < magnitude(axes->along.out_step);
         longest = suits && kept[i].n > kept[longest].n ? i : longest;
     }
     if (longest > 0 && kept[longest].n >= least_columns(axes)) {
-        const struct axis first = kept[0];
-        kept[0] = kept[longest];
-        kept[longest] = first;
+        const struct axis row = kept[longest];
+        memmove(kept + 1, kept, (size_t)longest * sizeof *kept);
+        kept[0] = row;
     }
 }
 
@@ -378,17 +403,17 @@ static enum accumulation_way way_of(const struct accumulated_axes *axes, int thr
 struct accumulation_cut accumulate_cut(const struct accumulated_axes *axes)
 {
     const struct axis axis = fastest(&axes->kept);
-    const ptrdiff_t others = size_from(&axes->kept, 1);
     const bool by_rows = goes_by_rows(axes);
     struct accumulation_cut cut = {
-        .threads = threads_of(axes, others * axis.n * axes->along.n, by_rows),
+        .threads = threads_of(axes, size_from(&axes->kept, 0) * axes->along.n, by_rows),
+        .first_other = by_rows && another_is_nearer(axes) ? 2 : 1,
     };
+    const ptrdiff_t others = size_from(&axes->kept, cut.first_other);
     cut.way = by_rows ? BY_ROWS : way_of(axes, cut.threads);
     cut.width = cut.way == BY_ROWS     ? slice_width(axes, cut.threads, others)
                 : cut.way == BY_BLOCKS ? 1
                                        : lines_together(axes, &cut);
     cut.slices = ceiling(axis.n, cut.width);
-    cut.by_slices = cut.way == BY_ROWS && others_are_nearer(axes);
     if (cut.way == BY_TURNS && axes->convert != NULL && cut.slices == 1 && axis.n > 1 &&
         axes->along.step == axis.n * axis.step) {
         cut.way = BY_JOINED_TURNS;
@@ -420,18 +445,15 @@ static void run_units(void *context, ptrdiff_t first, ptrdiff_t count)
     if (hooks != NULL) {
         hooks->before_chunk(axes->hook_data);
     }
-    const ptrdiff_t faster =
-        units->cut->by_slices ? units->cut->units / units->cut->slices : units->cut->slices;
-    ptrdiff_t fast = first % faster, slow = first / faster;
+    ptrdiff_t slice = first % units->cut->slices, others = first / units->cut->slices;
     for (ptrdiff_t unit = 0; unit < count; unit++) {
-        const ptrdiff_t slice = units->cut->by_slices ? slow : fast;
         const char *in;
         char *out;
-        const ptrdiff_t lines = find_unit(units, slice, slow + fast - slice, &in, &out);
+        const ptrdiff_t lines = find_unit(units, slice, others, &in, &out);
         runs[units->cut->way](units, in, out, lines);
-        if (++fast == faster) {
-            fast = 0;
-            slow++;
+        if (++slice == units->cut->slices) {
+            slice = 0;
+            others++;
         }
     }
     if (hooks != NULL) {

@@ -81,8 +81,6 @@ enum {
      * `python benchmarks/random_calls.py` */
     ACCUMULATED_WHOLE_COLUMN = 900,
     ACCUMULATED_SAME_SETS_BYTES = 4096,
-    /* Times that rows may pass over the same cache lines, if fewer elements would be converted at a time. */
-    ACCUMULATED_FEW_PASSES = 5,
 };
 
 #endif
