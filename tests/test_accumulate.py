@@ -226,7 +226,9 @@ def test_few_lines_and_few_columns(shape, dtype):
 
 
 @pytest.mark.usefixtures("policy")
-@pytest.mark.parametrize("shape", [(70, 40, 3), (5, 90, 2), (60, 5, 2), (3, 40, 50, 3), (9, 600, 4)])
+@pytest.mark.parametrize(
+    "shape", [(70, 40, 3), (5, 90, 2), (60, 5, 2), (3, 40, 50, 3), (9, 600, 4)]
+)
 @pytest.mark.parametrize("dtype", "bhlfdF")
 def test_rows_of_which_few_are_nearer(shape, dtype):
     """Of cropped arrays, and of such that are not C or Fortran contiguous."""

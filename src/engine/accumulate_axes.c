@@ -322,9 +322,8 @@ static ptrdiff_t slice_width(const struct accumulated_axes *axes, int threads, p
     const ptrdiff_t narrowest = small ? in_line : size_max(in_line, REDUCTION_SLICE_BYTES / item);
     const ptrdiff_t kept_near =
         ACCUMULATED_ROW_BYTES / item / (lies_across(axes) ? 1 : axes->along.n);
-    const ptrdiff_t widest = another_is_nearer(axes)
-                                 ? size_max(narrowest, kept_near / axes->kept.axis[1].n)
-                                 : kept_near;
+    const ptrdiff_t widest =
+        another_is_nearer(axes) ? size_max(narrowest, kept_near / axes->kept.axis[1].n) : kept_near;
     return size_min(size_max(ceiling(even, in_line) * in_line, narrowest), widest);
 }
 
@@ -430,10 +429,8 @@ struct accumulation_cut accumulate_cut(const struct accumulated_axes *axes)
 typedef void run_unit(const struct accumulation_units *units, const char *in, char *out,
                       ptrdiff_t lines);
 static run_unit *const runs[] = {
-    [BY_LINES] = run_lines,
-    [BY_JOINED_LINES] = run_joined_lines,
-    [BY_TURNS] = run_in_turns,
-    [BY_JOINED_TURNS] = run_joined_in_turns,
+    [BY_LINES] = run_lines,    [BY_JOINED_LINES] = run_joined_lines,
+    [BY_TURNS] = run_in_turns, [BY_JOINED_TURNS] = run_joined_in_turns,
     [BY_ROWS] = run_rows,
 };
 

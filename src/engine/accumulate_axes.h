@@ -37,7 +37,7 @@ struct accumulation_cut {
     int threads;
     ptrdiff_t width;  /* lines of a unit, along the closest kept axis */
     ptrdiff_t slices; /* units along that axis */
-    int first_other;  /* of the kept axes, whose indices a unit has one of each: 2 if rows have those of the second */
+    int first_other;  /* kept axis from which on units have one index of each: 1, or 2 */
     ptrdiff_t units, chunk;
 };
 struct accumulation_cut accumulate_cut(const struct accumulated_axes *axes);

@@ -432,7 +432,8 @@ static void run_in_order(const struct masked_split *split, ptrdiff_t block)
 /* A round of blocks of one result. While some threads sum their runs, one adds up those of the round before. */
 struct masked_round {
     const struct masked_reduction *masked;
-    ptrdiff_t rows, pieces; /* of a block: several short rows, or one piece of a long one, which has so many */
+    ptrdiff_t rows;   /* of a block */
+    ptrdiff_t pieces; /* blocks of a row, if it is long */
     const char *data;
     char *out;
     char *sums, *sums_before; /* of each block */
@@ -464,10 +465,9 @@ static ptrdiff_t sum_block(const struct masked_round *round, ptrdiff_t block, ch
     const ptrdiff_t end = size_min(begin + round->rows, size_from(&reduction->repeated, 0));
     ptrdiff_t runs = 0;
     for (ptrdiff_t row = begin; row < end; row++) {
-        runs += sum_runs(round->masked,
-                         round->data + offset_of(&reduction->repeated, 0, row, false), first,
-                         size_min(first + RUN_BLOCK, n), n,
-                         sums + (size_t)runs * reduction->kernel->sum_size);
+        runs += sum_runs(
+            round->masked, round->data + offset_of(&reduction->repeated, 0, row, false), first,
+            size_min(first + RUN_BLOCK, n), n, sums + (size_t)runs * reduction->kernel->sum_size);
     }
     return runs;
 }

@@ -31,11 +31,11 @@ struct segment_split {
     ptrdiff_t blocks;
     ptrdiff_t long_from; /* longer segments are not in blocks */
     bool by_rows;
-    bool copies_rows;     /* of segments that are one element each */
-    bool from_memory;     /* what is read exceeds the caches */
+    bool copies_rows;        /* of segments that are one element each */
+    bool from_memory;        /* what is read exceeds the caches */
     const ptrdiff_t *bounds; /* of few segments, with the end of the last one; NULL: of many */
-    size_t scratch_bytes; /* of each thread */
-    char *scratch;        /* the caller's */
+    size_t scratch_bytes;    /* of each thread */
+    char *scratch;           /* the caller's */
     _Atomic ptrdiff_t next;
 };
 
@@ -239,8 +239,7 @@ static void run_segments(const struct segment_split *split, ptrdiff_t block, cha
     const ptrdiff_t begin = block / split->slices / split->ranges * split->others;
     const ptrdiff_t end = size_min(begin + split->others, size_from(kept, 1));
     for (ptrdiff_t i = begin; i < end; i++) {
-        run_range(split, range,
-                  segments->data + slice * axis.step + offset_of(kept, 1, i, false),
+        run_range(split, range, segments->data + slice * axis.step + offset_of(kept, 1, i, false),
                   segments->out + slice * axis.out_step + offset_of(kept, 1, i, true), columns,
                   scratch);
     }
@@ -275,7 +274,8 @@ static void split_segments(struct segment_split *split, ptrdiff_t average)
     const ptrdiff_t line = size_max(LINE_BYTES / item, 1);
     ptrdiff_t block_bytes = REDUCTION_CHUNK_BYTES;
     const ptrdiff_t line_bytes = segments->count * (average * item + REDUCTION_SEGMENT_BYTES);
-    const ptrdiff_t evenly = threads > 1 ? axis.n / (threads * REDUCTION_BLOCKS_PER_THREAD) : axis.n;
+    const ptrdiff_t evenly =
+        threads > 1 ? axis.n / (threads * REDUCTION_BLOCKS_PER_THREAD) : axis.n;
     split->columns = size_max(size_min(evenly, block_bytes / line_bytes), 1);
     /* Results side by side are one thread's: they share cache lines. */
     const ptrdiff_t beside =

@@ -188,9 +188,8 @@ static bool is_sequential(const struct accumulate_plan *plan)
 static bool gains_nothing(const struct accumulated_axes *axes, const struct accumulation_cut *cut)
 {
     if (axes->convert != NULL) {
-        return (cut->way == BY_LINES || cut->way == BY_TURNS) &&
-               cut->threads == 1 && policy_in_use.threshold == 0 &&
-               axes->along.n < ACCUMULATED_CONVERTED_LINE;
+        return (cut->way == BY_LINES || cut->way == BY_TURNS) && cut->threads == 1 &&
+               policy_in_use.threshold == 0 && axes->along.n < ACCUMULATED_CONVERTED_LINE;
     }
     return cut->way == BY_LINES && axes->kernel == NULL && axes->running == NULL &&
            (cut->threads == 1 || cut->units == 1);

@@ -272,9 +272,9 @@ static void make_plan(const struct ufunc_call *call, struct call_plan *plan)
     }
     /* Some of NumPy's loops give the last elements of a row other bits, where rows lie apart. */
     const bool has_kernel = row->loop->engine.kernel != NULL;
-    const bool suits = has_kernel ? call->table->inputs <= PIECES_MOST_INPUTS
-                                  : out == NULL || PyArray_IS_C_CONTIGUOUS(out) ||
-                                        PyArray_IS_F_CONTIGUOUS(out);
+    const bool suits =
+        has_kernel ? call->table->inputs <= PIECES_MOST_INPUTS
+                   : out == NULL || PyArray_IS_C_CONTIGUOUS(out) || PyArray_IS_F_CONTIGUOUS(out);
     if (!suits || (out != NULL && !(array_is_injective(out) && output_is_independent(call)))) {
         return;
     }

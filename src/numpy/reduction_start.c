@@ -143,8 +143,7 @@ static bool read_mask(struct reduction_plan *plan)
         write_identity(&plan->start, start->identity, plan->type == NPY_BOOL, reduction->out_size);
     }
     if (!kernel->any_order && reduction->inner.count > 0) { /* one inner call for each row */
-        return reduction->inner.count == 1 &&
-               reduction->inner_call == reduction->inner.axis[0].n;
+        return reduction->inner.count == 1 && reduction->inner_call == reduction->inner.axis[0].n;
     }
     plan->neutral = plan->start;
     if (!kernel->repeats) {

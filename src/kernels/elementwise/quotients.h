@@ -140,7 +140,7 @@ INLINE bool are_few_quotients(const ptrdiff_t step[], ptrdiff_t item, ptrdiff_t 
                 double_##source(((const type *)a)[i]) / double_##source(((const type *)b)[i]);     \
         }                                                                                          \
     }                                                                                              \
-    NOINLINE void divide_cached_##source(char *const data[], const ptrdiff_t step[], ptrdiff_t n)   \
+    NOINLINE void divide_cached_##source(char *const data[], const ptrdiff_t step[], ptrdiff_t n)  \
     {                                                                                              \
         divide(divide_block_##source, sizeof(type), data, step, n, false);                         \
     }                                                                                              \
@@ -153,7 +153,8 @@ INLINE bool are_few_quotients(const ptrdiff_t step[], ptrdiff_t item, ptrdiff_t 
         const char *a = data[0], *b = data[1];                                                     \
         char *out = data[2];                                                                       \
         for (; n > 0; n--) {                                                                       \
-            *(double *)out = double_##source(*(const type *)a) / double_##source(*(const type *)b); \
+            *(double *)out =                                                                       \
+                double_##source(*(const type *)a) / double_##source(*(const type *)b);             \
             a += step[0];                                                                          \
             b += step[1];                                                                          \
             out += step[2];                                                                        \
