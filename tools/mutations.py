@@ -187,8 +187,8 @@ MUTATIONS = {
     ),
     "overlap in several dimensions": (
         "src/numpy/elementwise_call.c",
-        "!(array_is_injective(out) && output_is_independent(call))) {",
-        "false) {",
+        "!(array_is_injective(out) && output_is_independent(call)))) {",
+        "false)) {",
     ),
     "flags from before a call": (
         "src/numpy/errors.c",
@@ -202,8 +202,23 @@ MUTATIONS = {
     ),
     "steps of NumPy's loops": (
         "src/numpy/elementwise_call.c",
-        "if (row->loop->engine.kernel != NULL) {",
-        "if (row->loop != NULL) {",
+        "    if (has_kernel) {",
+        "    if (row->loop != NULL) {",
+    ),
+    "rows of a nearer axis": (
+        "src/engine/accumulate_axes.c",
+        "char *const to = out + i * nearer.out_step;",
+        "char *const to = out;",
+    ),
+    "rows of a block of runs": (
+        "src/engine/masked_reduction.c",
+        "/ round->pieces * round->rows;",
+        "/ round->pieces;",
+    ),
+    "end of few segments": (
+        "src/engine/segments.c",
+        "bounds[segments->count] = segments->n;",
+        "bounds[segments->count] = segments->n - 1;",
     ),
     "rows of what goes along lines": (
         "src/numpy/accumulate_call.c",
