@@ -44,7 +44,7 @@ class Case:
     shape: tuple
     output: str = "out="  # or "new"
     targets: dict = field(default_factory=dict)
-    axis: int | None = None
+    axis: int | tuple | None = None
     read_share: float | None = None
     widened: str | None = None  # dtype= of a reduction
     other: str | None = None  # dtype of b
@@ -83,7 +83,9 @@ class Case:
         if self.op == "add.at":
             return _scattered(*self.shape)
         if self.op.endswith((".reduce", ".accumulate")):
-            names = {"a": _to_reduce(self.shape, self.dtype)}
+            left_out = 3 if "cropped" in self.layout else 0  # of each row
+            whole = (*self.shape[:-1], self.shape[-1] + left_out)
+            names = {"a": _to_reduce(whole, self.dtype)[..., left_out:]}
             if self.true is not None:
                 names["mask"] = np.random.default_rng(3).random(self.shape) < self.true
             return names
@@ -204,9 +206,12 @@ def _all():
         for axis, targets in ((0, RUNNING_COLUMNS), (1, RUNNING_ROWS)):
             yield Case("add.accumulate", f"axis {axis}", dtype, (3000, 3000), "new", targets, axis)
     yield Case("add.accumulate", "1-D", "i", (10**7,), "new", RUNNING_ROWS)
+    for op, dtype in (("add", "d"), ("maximum", "h")):
+        yield Case(f"{op}.accumulate", "axis 0, cropped", dtype, (1000, 500, 3), "new", axis=0)
     for dtype, share in (("d", 0.5), ("d", 0.98), ("f", 0.5), ("l", 0.5)):
         targets = MASKED_SUM if share == 0.5 else {}
         yield Case("add.reduce", "1-D", dtype, (10**7,), "new", targets, true=share)
+    yield Case("add.reduce", "axes 0, 2", "d", (300, 40, 500), "new", MASKED_SUM, (0, 2), true=0.5)
     for dtype, segment in (("d", 10), ("d", 1000), ("f", 10), ("l", 10)):
         targets = SEGMENTS if dtype == "d" else {}
         yield Case("add.reduceat", "1-D", dtype, (10**7,), "new", targets, axis=0, segment=segment)

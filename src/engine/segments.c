@@ -20,7 +20,7 @@ enum {
     ROWS_FROM_COLUMNS = 16,     /* of integers: fewer are reduced one by one */
     CONVERTED_BYTES = 4 << 20,  /* of the longest segment */
     MEASURED_AT_ONCE = 64 << 10, /* indices */
-    FEW_SEGMENTS = 16,
+    FEW_SEGMENTS = 16,           /* whose bounds are copied */
 };
 
 struct segment_split {
