@@ -111,9 +111,7 @@ static ptrdiff_t results_of_block(const struct reduction *reduction, ptrdiff_t c
     const ptrdiff_t bytes = elements * (ptrdiff_t)reduction->conversion.from_size;
     const struct axis kept = fastest(&reduction->kept), repeated = fastest(&reduction->repeated);
     const bool lie_between = magnitude(kept.step) < magnitude(repeated.step);
-    const ptrdiff_t threads = reduction->threads;
-    const ptrdiff_t evenly =
-        threads > 1 ? kept.n / (threads * REDUCTION_BLOCKS_PER_THREAD) : kept.n;
+    const ptrdiff_t evenly = even_share(kept.n, reduction->threads);
     const ptrdiff_t neighbours =
         lie_between ? evenly : size_min(evenly, REDUCTION_PIECE_BYTES / bytes);
     const ptrdiff_t room = STACK_BYTES / (ptrdiff_t)reduction->kernel->sum_size;

@@ -3,6 +3,7 @@
 #define NUMC_REDUCTION_SPLIT_H
 
 #include "kernels/kernels.h"
+#include "reduction_cutoffs.h"
 #include "reduction_task.h"
 
 #include <stdatomic.h>
@@ -30,6 +31,12 @@ struct reduction_split {
     _Atomic ptrdiff_t next;
     _Atomic bool is_found; /* by elements: a block has the result that ends a search */
 };
+
+/* Of n that threads share, those of a block: several for each thread, but all on one. */
+static inline ptrdiff_t even_share(ptrdiff_t n, int threads)
+{
+    return threads > 1 ? n / (threads * REDUCTION_BLOCKS_PER_THREAD) : n;
+}
 
 /* Bytes of all elements. */
 static inline ptrdiff_t total_bytes(const struct reduction *reduction)

@@ -8,6 +8,7 @@
 #include "memory/workspace.h"
 #include "reduction.h"
 #include "reduction_cutoffs.h"
+#include "reduction_split.h"
 #include "threads/limit.h"
 #include "threads/region.h"
 
@@ -274,9 +275,8 @@ static void split_segments(struct segment_split *split, ptrdiff_t average)
     const ptrdiff_t line = size_max(LINE_BYTES / item, 1);
     ptrdiff_t block_bytes = REDUCTION_CHUNK_BYTES;
     const ptrdiff_t line_bytes = segments->count * (average * item + REDUCTION_SEGMENT_BYTES);
-    const ptrdiff_t evenly =
-        threads > 1 ? axis.n / (threads * REDUCTION_BLOCKS_PER_THREAD) : axis.n;
-    split->columns = size_max(size_min(evenly, block_bytes / line_bytes), 1);
+    const ptrdiff_t even_columns = even_share(axis.n, threads);
+    split->columns = size_max(size_min(even_columns, block_bytes / line_bytes), 1);
     /* Results side by side are one thread's: they share cache lines. */
     const ptrdiff_t beside =
         threads > 1 ? ceiling(LINE_BYTES, size_max(magnitude(axis.out_step), 1)) : 1;
@@ -301,8 +301,8 @@ static void split_segments(struct segment_split *split, ptrdiff_t average)
     split->range =
         are_whole ? segments->count : size_min(size_max(block_bytes / bytes, 1), segments->count);
     const ptrdiff_t others = size_from(&segments->kept, 1);
-    const ptrdiff_t even = threads > 1 ? others / (threads * REDUCTION_BLOCKS_PER_THREAD) : others;
-    split->others = size_max(1, size_min(even, block_bytes / (bytes * split->range)));
+    const ptrdiff_t even_others = even_share(others, threads);
+    split->others = size_max(1, size_min(even_others, block_bytes / (bytes * split->range)));
     if (segments->policy->small_blocks && threads > 1) {
         split->range = size_min(split->range, 2);
         split->columns = size_min(split->columns, ROWS_FROM_COLUMNS);

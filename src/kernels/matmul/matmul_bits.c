@@ -4,7 +4,10 @@
 
 #include "true_bits.h"
 
-enum { FEW_K = 16, MANY_DOTS = 8 }; /* that decide most sums where half of the elements are true */
+enum {
+    FEW_K = 16,    /* that decide most sums where half of the elements are true */
+    MANY_DOTS = 8, /* which what comes before the first word takes less time than */
+};
 
 /* Transposes 64 x 64 bits, of which the first `rows` rows are wanted: swaps the off-diagonal quadrants of ever smaller
  * squares. */
